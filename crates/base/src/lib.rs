@@ -1,0 +1,26 @@
+//! The words every layer uses: numbers that must not be mixed up, names, ranges, attributes,
+//! errno values, checksums, limits, time and chance. No I/O, and no other crate of ours.
+
+mod attr;
+mod budget;
+mod checksum;
+mod clock;
+mod errno;
+mod ids;
+mod metrics;
+mod name;
+mod range;
+mod rng;
+
+pub use attr::{Attr, FileKind, Timestamp};
+pub use budget::{Budget, Permit};
+pub use checksum::crc32c;
+#[cfg(feature = "testing")]
+pub use clock::ManualClock;
+pub use clock::{Clock, SystemClock};
+pub use errno::Errno;
+pub use ids::{HandleId, Ino};
+pub use metrics::{Counter, Metrics};
+pub use name::{Name, NameError};
+pub use range::ByteRange;
+pub use rng::Rng;

@@ -1,0 +1,75 @@
+//! What a failed operation on names asks of its caller.
+
+use base::{Ino, Name};
+
+/// The result of an operation on names.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed operation on names.
+#[derive(Debug, thiserror::Error)]
+#[error("{op} {subject}: {kind}")]
+pub struct Error {
+    /// What the caller can do about it.
+    pub kind: ErrorKind,
+    /// The operation, such as `lookup`.
+    pub op: &'static str,
+    /// The name or node it was about.
+    pub subject: String,
+    /// The object store's error, where there was one.
+    #[source]
+    pub source: Option<remote::Error>,
+}
+
+/// Errors sorted by what the caller does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ErrorKind {
+    /// No node of that name.
+    #[error("no such file or folder")]
+    NotFound,
+    /// The number is of a node that was forgotten or replaced.
+    #[error("the file is not there any more")]
+    Stale,
+    /// There is a node of that name already.
+    #[error("exists")]
+    Exists,
+    /// The node is no folder.
+    #[error("not a folder")]
+    NotDirectory,
+    /// The node is a folder.
+    #[error("is a folder")]
+    IsDirectory,
+    /// The folder has entries.
+    #[error("folder not empty")]
+    NotEmpty,
+    /// This kind of volume cannot do this.
+    #[error("not supported")]
+    Unsupported,
+    /// The name gives a key that the store does not take, or one too long.
+    #[error("name too long")]
+    NameTooLong,
+    /// The object store failed; its kind says how.
+    #[error(transparent)]
+    Remote(remote::ErrorKind),
+}
+
+impl Error {
+    /// An error about `name`.
+    pub fn name(kind: ErrorKind, op: &'static str, name: &Name) -> Error {
+        Error { kind, op, subject: name.to_string(), source: None }
+    }
+
+    /// An error about the node `ino`.
+    pub fn node(kind: ErrorKind, op: &'static str, ino: Ino) -> Error {
+        Error { kind, op, subject: format!("inode {ino}"), source: None }
+    }
+
+    /// An error of the object store below the operation `op`.
+    pub fn remote(op: &'static str, source: remote::Error) -> Error {
+        Error {
+            kind: ErrorKind::Remote(source.kind),
+            op,
+            subject: source.key.to_string(),
+            source: Some(source),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Names and attributes; which object versions hold a file's bytes.
+//!
+//! [`Namespace`] is the waist between file-system operations and the kind of volume below. Its
+//! implementation today is [`bucket`]: one object, one file.
+
+mod error;
+mod node;
+
+pub use error::{Error, ErrorKind, Result};
+pub use node::{Content, Entry, Extent, NewNode, Owner, Published, SetAttr, Target};
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use base::{Attr, Ino, Name};
+
+/// A tree of named nodes with attributes and content.
+///
+/// Nodes are referred to by inode number. A number that [`lookup`](Namespace::lookup),
+/// [`create`](Namespace::create), [`mkdir`](Namespace::mkdir) or [`list`](Namespace::list) handed
+/// out stays valid until [`forget`](Namespace::forget).
+#[async_trait]
+pub trait Namespace: Debug + Send + Sync + 'static {
+    /// The node `name` in the folder `parent`.
+    async fn lookup(&self, parent: Ino, name: &Name) -> Result<Entry>;
+
+    /// The attributes of `ino`, no older than the time to live.
+    async fn attr(&self, ino: Ino) -> Result<Attr>;
+
+    /// The folder that holds `ino`; the root holds itself.
+    fn parent(&self, ino: Ino) -> Result<Ino>;
+
+    /// Every entry of the folder `dir` but `.` and `..`, sorted by name, no older than the time to
+    /// live.
+    async fn list(&self, dir: Ino) -> Result<Vec<Entry>>;
+
+    /// Makes an empty file that exists on this mount at once and in the bucket once published.
+    async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry>;
+
+    /// Makes a folder, in the bucket when this returns.
+    async fn mkdir(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry>;
+
+    /// Removes the file `name`, from the bucket too when this returns. Returns its number; the node
+    /// lives on without a name until forgotten.
+    async fn unlink(&self, parent: Ino, name: &Name) -> Result<Ino>;
+
+    /// Removes the empty folder `name`.
+    async fn rmdir(&self, parent: Ino, name: &Name) -> Result<Ino>;
+
+    /// Gives the file `from` the name `to`, replacing a file of that name. Returns what was
+    /// replaced. Folders are refused with `Unsupported` unless nothing is below them.
+    async fn rename(&self, from: (Ino, &Name), to: (Ino, &Name), mode: RenameMode)
+    -> Result<Option<Ino>>;
+
+    /// Changes attributes; the size is only noted, bytes are the caller's business.
+    async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr>;
+
+    /// The object versions that hold the bytes of the file `ino`, no older than the time to live.
+    async fn content(&self, ino: Ino) -> Result<Content>;
+
+    /// Where the bytes of `ino` are to be uploaded, and under which condition. `NotFound` if the
+    /// node has no name any more.
+    fn target(&self, ino: Ino) -> Result<Target>;
+
+    /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`.
+    fn publish(&self, ino: Ino, published: Published);
+
+    /// The kernel no longer knows `ino`: what is remembered of it may be dropped.
+    fn forget(&self, ino: Ino);
+}
+
+/// What a rename does with a node that already has the new name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameMode {
+    /// Replaces it.
+    Replace,
+    /// Fails with `Exists`.
+    NoReplace,
+}

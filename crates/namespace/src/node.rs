@@ -1,0 +1,95 @@
+//! What namespaces speak of: nodes, entries, content.
+
+use base::{Attr, ByteRange, Ino, Name, Timestamp};
+use remote::{Condition, Key, Metadata, Version};
+
+/// A name and what it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name in its folder.
+    pub name: Name,
+    /// What it names.
+    pub attr: Attr,
+}
+
+/// Who makes a node, and how it is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewNode {
+    /// Permission bits, the umask already taken off.
+    pub mode: u16,
+    /// Owner and group.
+    pub owner: Owner,
+}
+
+/// Owner and group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+}
+
+/// The attributes to change; what is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permission bits.
+    pub mode: Option<u16>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size, as the bytes on this mount now have it.
+    pub size: Option<u64>,
+    /// Last read.
+    pub atime: Option<Timestamp>,
+    /// Last change of the bytes.
+    pub mtime: Option<Timestamp>,
+}
+
+/// Which object versions hold a file's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Names exactly these bytes for all time: what the cache knows the file by. `None` for a file
+    /// that has no bytes outside this mount yet.
+    pub identity: Option<Vec<u8>>,
+    /// Size in bytes.
+    pub size: u64,
+    /// In order, without gaps, covering the whole file. For a bucket one: the whole object.
+    pub extents: Vec<Extent>,
+}
+
+/// A range of a file that is a range of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where in the file.
+    pub range: ByteRange,
+    /// The object.
+    pub key: Key,
+    /// The version of the object.
+    pub version: Version,
+    /// Where in the object the range begins.
+    pub object_offset: u64,
+}
+
+/// Where a file's bytes are to be uploaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The object to write.
+    pub key: Key,
+    /// What must hold of the object it replaces.
+    pub condition: Condition,
+    /// To be kept with the object.
+    pub metadata: Metadata,
+}
+
+/// An upload that the store has acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The object that was written.
+    pub key: Key,
+    /// The version the store gave it.
+    pub version: Version,
+    /// Size in bytes.
+    pub size: u64,
+}

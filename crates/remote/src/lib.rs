@@ -1,0 +1,79 @@
+//! Object stores behind a few calls.
+//!
+//! [`Remote`] is the waist: everything above speaks of keys, versions and conditions, everything
+//! below is one provider each. Decorators (`retry`, `limit`, `meter`) are `Remote`s around a
+//! `Remote`. The promises of the trait are the checks in `conformance`.
+
+mod error;
+mod object;
+
+pub use error::{Error, ErrorKind, Result};
+pub use object::{
+    Body, Condition, Entry, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
+    Personality, PutOptions, UploadId, Version,
+};
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use base::ByteRange;
+use bytes::Bytes;
+
+/// An object store, or a part of one: all keys are within one bucket.
+///
+/// Writes are atomic: who reads a key sees one whole object, the old or the new.
+#[async_trait]
+pub trait Remote: Debug + Send + Sync + 'static {
+    /// What this store can do, and within which limits.
+    fn personality(&self) -> Personality;
+
+    /// What is known of the object `key` without its bytes.
+    async fn head(&self, key: &Key) -> Result<Meta>;
+
+    /// The bytes `range` of `key`, streamed in order; `Changed` if `version` is named and is no
+    /// longer the object's. The stream ends early only with an error: never short, never longer.
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body>;
+
+    /// Makes `bytes` the object `key`, under the condition in `options`.
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version>;
+
+    /// Begins an upload of `key` in parts. Its condition is checked by [`Remote::upload_complete`].
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId>;
+
+    /// Sends one part. Parts may be sent in any order, concurrently, and again.
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag>;
+
+    /// Makes the parts, in order of their numbers, the object `key`.
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version>;
+
+    /// Forgets an upload and its parts. Aborting what is not there is no error.
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()>;
+
+    /// Copies `from` to `to` inside the store, metadata included; `Changed` if `from` is not
+    /// `version` any more or `condition` does not hold of `to` (as far as the store can check it).
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version>;
+
+    /// Removes `key`. Removing what is not there is no error.
+    async fn delete(&self, key: &Key) -> Result<()>;
+
+    /// One page of keys in byte order of the keys.
+    async fn list(&self, request: &ListRequest) -> Result<Page>;
+}

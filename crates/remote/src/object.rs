@@ -1,0 +1,182 @@
+//! Objects as values: keys, versions, conditions, pages.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use base::Timestamp;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+use crate::Result;
+
+/// An object's name: any bytes. S3 asks for UTF-8; what a provider cannot take it refuses.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(Bytes);
+
+impl Key {
+    /// A key of these bytes.
+    pub fn new(bytes: impl Into<Bytes>) -> Key {
+        Key(bytes.into())
+    }
+
+    /// The bytes of the key.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// This key with `suffix` behind it.
+    #[must_use]
+    pub fn join(&self, suffix: &[u8]) -> Key {
+        Key([self.as_bytes(), suffix].concat().into())
+    }
+}
+
+impl From<&[u8]> for Key {
+    fn from(bytes: &[u8]) -> Key {
+        Key(Bytes::copy_from_slice(bytes))
+    }
+}
+
+impl From<&str> for Key {
+    fn from(text: &str) -> Key {
+        Key::from(text.as_bytes())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// What distinguishes an object's bytes from those it had before or will have: an etag or a
+/// generation. Opaque, compared for equality only.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(Arc<str>);
+
+impl Version {
+    /// A version as the provider spells it.
+    pub fn new(text: &str) -> Version {
+        Version(text.into())
+    }
+
+    /// The provider's spelling.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// User metadata: lower-case names, text values.
+pub type Metadata = BTreeMap<String, String>;
+
+/// What is known of an object without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Size in bytes.
+    pub size: u64,
+    /// Which bytes it has now.
+    pub version: Version,
+    /// When the store last took it in.
+    pub modified: Timestamp,
+    /// What its writer said of it.
+    pub metadata: Metadata,
+}
+
+/// What must hold of the object that a write replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing: the write wins.
+    Always,
+    /// There is no object of that name.
+    Absent,
+    /// The object is this version.
+    Is(Version),
+}
+
+/// How an object is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutOptions {
+    /// What must hold for the write to happen.
+    pub condition: Condition,
+    /// Kept with the object.
+    pub metadata: Metadata,
+}
+
+/// The bytes of a [`get`](crate::Remote::get), in order, in pieces as the network gives them.
+pub type Body = BoxStream<'static, Result<Bytes>>;
+
+/// An upload in parts, as the provider names it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UploadId(pub String);
+
+/// The place of a part in its object, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartNumber(pub u32);
+
+/// The store's receipt for a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartTag(pub String);
+
+/// Which keys to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListRequest {
+    /// Only keys that begin with this.
+    pub prefix: Key,
+    /// Fold what follows the first `/` behind the prefix into one entry.
+    pub delimited: bool,
+    /// Only keys greater than this one; a folded prefix counts as greater if any of its keys may be.
+    pub start_after: Option<Key>,
+    /// Where an earlier page ended: its `next`. Used instead of `start_after`.
+    pub continuation: Option<String>,
+    /// At most this many entries, 1 to 1,000.
+    pub entries_max: u16,
+}
+
+/// One line of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// An object. Its metadata is not in listings and empty here.
+    Object(Key, Meta),
+    /// All keys that begin with this, which ends in `/`.
+    Prefix(Key),
+}
+
+impl Entry {
+    /// The key or prefix of the line.
+    pub fn key(&self) -> &Key {
+        match self {
+            Entry::Object(key, _) | Entry::Prefix(key) => key,
+        }
+    }
+}
+
+/// Part of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// In byte order of their keys.
+    pub entries: Vec<Entry>,
+    /// What to ask for the rest with; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// What a store can do, and within which limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Personality {
+    /// The smallest part of an upload, but for the last.
+    pub part_bytes_min: u64,
+    /// The largest part, and the largest object of a single put.
+    pub part_bytes_max: u64,
+    /// The most parts of one upload.
+    pub parts_max: u32,
+    /// The largest object.
+    pub object_bytes_max: u64,
+    /// Whether `Condition::Is` and `Condition::Absent` are checked on put and complete.
+    pub conditional_writes: bool,
+}
