@@ -2,9 +2,33 @@
 //!
 //! A [`Service`] answers [`Request`]s with [`Reply`]s. Everything else, the wire, threads, panics,
 //! counters, mounting, is here, so that another transport can take `fuser`'s place.
+//!
+//! ```text
+//!   Session::mount ──▶ Mounted ──serve(service)──▶ Session ──wait──▶ unmounted
+//!                        │ notifier, passthrough: what a service may need to be built
+//! ```
 
+mod answer;
+mod convert;
+mod dispatch;
+mod error;
+mod helper;
+mod init;
+mod mount;
+mod notify;
+mod passthrough;
 mod service;
+mod session;
+mod slot;
+mod table;
 
+pub use error::{MountError, MountErrorKind};
+pub use init::SetIdBits;
+pub use mount::{MountOptions, Unmount, check_mount_point, is_dead, our_mount, unmount_path};
+pub use notify::Notifier;
+pub use passthrough::{Backing, Passthrough, PassthroughWish};
 pub use service::{
     Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs,
 };
+pub use session::{Mounted, Session, Unmounter};
+pub use table::{Device, MountEntry, mounted_at, mounts};

@@ -183,7 +183,7 @@ pub enum Reply {
     Data(Vec<u8>),
     /// To getxattr and listxattr of size 0.
     Length(u32),
-    /// To write and copy_file_range: how many bytes.
+    /// To write and `copy_file_range`: how many bytes.
     Written(u32),
     /// To readdir, and how long the kernel may believe names and attributes; the dispatcher sends
     /// as many as fit, the rest is asked for again.

@@ -1,1 +1,26 @@
-//! placeholder
+//! One mounted file system: assembled, served, observed, ended; alone in knowing every layer.
+
+mod answer;
+mod assemble;
+mod config;
+mod control;
+mod dispatch;
+mod error;
+mod kernel;
+mod lifecycle;
+mod location;
+mod process;
+mod runtime_dir;
+mod telemetry;
+mod umount;
+
+pub use config::{Changes, Config, Entrance, S3Settings};
+pub use control::{Status, status};
+pub use error::Error;
+pub use fuse::PassthroughWish;
+pub use lifecycle::{Notice, serve};
+pub use location::{Location, LocationError};
+pub use remote::{Addressing, Credentials};
+pub use store::CacheLimit;
+pub use telemetry::{LogTarget, start_logging};
+pub use umount::{Force, Progress, umount};

@@ -17,7 +17,7 @@ pub struct Error {
     pub subject: String,
     /// The object store's error, where there was one.
     #[source]
-    pub source: Option<remote::Error>,
+    pub source: Option<Box<remote::Error>>,
 }
 
 /// Errors sorted by what the caller does next.
@@ -69,7 +69,19 @@ impl Error {
             kind: ErrorKind::Remote(source.kind),
             op,
             subject: source.key.to_string(),
-            source: Some(source),
+            source: Some(Box::new(source)),
         }
+    }
+
+    /// The same error for one more of those who waited for the same answer.
+    pub(crate) fn again(&self) -> Error {
+        let source = self.source.as_ref().map(|source| {
+            let again = remote::Error::new(source.kind, source.op, &source.key);
+            Box::new(match &source.source {
+                Some(words) => again.because(words.to_string()),
+                None => again,
+            })
+        });
+        Error { kind: self.kind, op: self.op, subject: self.subject.clone(), source }
     }
 }

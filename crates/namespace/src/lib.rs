@@ -3,11 +3,15 @@
 //! [`Namespace`] is the waist between file-system operations and the kind of volume below. Its
 //! implementation today is [`bucket`]: one object, one file.
 
+pub mod bucket;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 mod error;
 mod node;
 
+pub use bucket::{Bucket, BucketOptions};
 pub use error::{Error, ErrorKind, Result};
-pub use node::{Content, Entry, Extent, NewNode, Owner, Published, SetAttr, Target};
+pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Target};
 
 use std::fmt::Debug;
 
@@ -17,8 +21,9 @@ use base::{Attr, Ino, Name};
 /// A tree of named nodes with attributes and content.
 ///
 /// Nodes are referred to by inode number. A number that [`lookup`](Namespace::lookup),
-/// [`create`](Namespace::create), [`mkdir`](Namespace::mkdir) or [`list`](Namespace::list) handed
-/// out stays valid until [`forget`](Namespace::forget).
+/// [`create`](Namespace::create) or [`mkdir`](Namespace::mkdir) handed out, or with which a method
+/// was called, is held: it stays valid until [`forget`](Namespace::forget). Those that
+/// [`list`](Namespace::list) hands out are not held before [`hold`](Namespace::hold).
 #[async_trait]
 pub trait Namespace: Debug + Send + Sync + 'static {
     /// The node `name` in the folder `parent`.
@@ -49,21 +54,41 @@ pub trait Namespace: Debug + Send + Sync + 'static {
 
     /// Gives the file `from` the name `to`, replacing a file of that name. Returns what was
     /// replaced. Folders are refused with `Unsupported` unless nothing is below them.
-    async fn rename(&self, from: (Ino, &Name), to: (Ino, &Name), mode: RenameMode)
-    -> Result<Option<Ino>>;
+    async fn rename(
+        &self,
+        from: (Ino, &Name),
+        to: (Ino, &Name),
+        mode: RenameMode,
+    ) -> Result<Option<Ino>>;
 
-    /// Changes attributes; the size is only noted, bytes are the caller's business.
+    /// Changes attributes; the size is only noted, bytes are the caller's business. A noted size,
+    /// be it the same, says that the bytes are being changed here: until
+    /// [`publish`](Namespace::publish) or [`abandon`](Namespace::abandon) the file is this one,
+    /// whatever becomes of its object.
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr>;
 
-    /// The object versions that hold the bytes of the file `ino`, no older than the time to live.
+    /// The object versions that hold the bytes of the file `ino`, no older than the time to live;
+    /// of bytes being changed here, those they are made from. `Stale` if someone else replaced or
+    /// removed the file.
     async fn content(&self, ino: Ino) -> Result<Content>;
 
     /// Where the bytes of `ino` are to be uploaded, and under which condition. `NotFound` if the
-    /// node has no name any more.
+    /// node was removed here and has no name any more, `Stale` if someone else replaced or removed
+    /// it before anything was noted here.
     fn target(&self, ino: Ino) -> Result<Target>;
 
-    /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`.
-    fn publish(&self, ino: Ino, published: Published);
+    /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`. Returns the
+    /// identity of the new content, as [`Content::identity`] has it, also for a node that lost its
+    /// name meanwhile. The caller keeps the uploads of a file apart from its `rename` and `unlink`.
+    fn publish(&self, ino: Ino, published: Published) -> Vec<u8>;
+
+    /// Bytes noted by [`set_attr`](Namespace::set_attr) will not be published: the file is what the
+    /// bucket has, and one that was never there has no name any more.
+    fn abandon(&self, ino: Ino);
+
+    /// The kernel knows `ino` from a listing. Returns whether the number is still valid; if not,
+    /// the entry may be shown but not referred to.
+    fn hold(&self, ino: Ino) -> bool;
 
     /// The kernel no longer knows `ino`: what is remembered of it may be dropped.
     fn forget(&self, ino: Ino);

@@ -1,7 +1,7 @@
 //! What namespaces speak of: nodes, entries, content.
 
-use base::{Attr, ByteRange, Ino, Name, Timestamp};
-use remote::{Condition, Key, Metadata, Version};
+use base::{Attr, Name, Timestamp};
+use remote::{Condition, Extent, Key, Metadata, Version};
 
 /// A name and what it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,19 +57,6 @@ pub struct Content {
     pub size: u64,
     /// In order, without gaps, covering the whole file. For a bucket one: the whole object.
     pub extents: Vec<Extent>,
-}
-
-/// A range of a file that is a range of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Where in the file.
-    pub range: ByteRange,
-    /// The object.
-    pub key: Key,
-    /// The version of the object.
-    pub version: Version,
-    /// Where in the object the range begins.
-    pub object_offset: u64,
 }
 
 /// Where a file's bytes are to be uploaded.

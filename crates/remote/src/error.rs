@@ -68,10 +68,7 @@ impl Error {
 
     /// The same error with the provider's words.
     #[must_use]
-    pub fn because(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Error {
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.source = Some(source.into());
         self
     }

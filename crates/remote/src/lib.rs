@@ -4,14 +4,37 @@
 //! below is one provider each. Decorators (`retry`, `limit`, `meter`) are `Remote`s around a
 //! `Remote`. The promises of the trait are the checks in `conformance`.
 
+mod backoff;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod error;
+#[cfg(feature = "testing")]
+pub mod fake;
+mod folder;
+mod limit;
+mod metadata;
+mod meter;
 mod object;
+mod prefix;
+mod retry;
+mod s3;
+mod trouble;
 
+pub use backoff::RetryOptions;
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+pub use fake::Fake;
+pub use folder::Folder;
+pub use limit::Limit;
+pub use meter::Meter;
 pub use object::{
-    Body, Condition, Entry, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
-    Personality, PutOptions, UploadId, Version,
+    Body, Condition, Entry, Extent, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
+    Personality, PutOptions, UPLOAD_ID, UploadId, Version,
 };
+pub use prefix::{Prefixed, prefixed};
+pub use retry::Retry;
+pub use s3::{Addressing, Credentials, S3, S3Options};
+pub use trouble::{ProviderError, Trouble};
 
 use std::fmt::Debug;
 
@@ -31,7 +54,8 @@ pub trait Remote: Debug + Send + Sync + 'static {
     async fn head(&self, key: &Key) -> Result<Meta>;
 
     /// The bytes `range` of `key`, streamed in order; `Changed` if `version` is named and is no
-    /// longer the object's. The stream ends early only with an error: never short, never longer.
+    /// longer the object's, `Unsupported` if the range does not lie within the object. The stream
+    /// ends early only with an error: never short, never longer.
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body>;
 
     /// Makes `bytes` the object `key`, under the condition in `options`.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use base::Timestamp;
+use base::{ByteRange, Timestamp};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
@@ -72,6 +72,10 @@ impl Version {
         &self.0
     }
 }
+
+/// The name in the metadata under which a write carries an id of its own, so that a writer whose
+/// answer was lost can tell its own success from somebody else's change.
+pub const UPLOAD_ID: &str = "quayfs-upload";
 
 /// User metadata: lower-case names, text values.
 pub type Metadata = BTreeMap<String, String>;
@@ -179,4 +183,17 @@ pub struct Personality {
     pub object_bytes_max: u64,
     /// Whether `Condition::Is` and `Condition::Absent` are checked on put and complete.
     pub conditional_writes: bool,
+}
+
+/// A range of a file that is a range of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where in the file.
+    pub range: ByteRange,
+    /// The object.
+    pub key: Key,
+    /// The version of the object.
+    pub version: Version,
+    /// Where in the object the range begins.
+    pub object_offset: u64,
 }

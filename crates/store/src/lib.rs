@@ -1,1 +1,53 @@
-//! placeholder
+//! The local file store: cache and write staging in the same sparse backing files.
+//!
+//! A file version's bytes are in one sparse file on the local disk, at their own offsets. While the
+//! bucket has them, the file is a [`Cached`]: parts of it may be here or not, and may be dropped.
+//! While it does not, the file is a [`Staged`]: all of it stays until the bucket has it. An upload
+//! turns the second into the first, and a write the first into the second, by rename.
+//!
+//! `docs/format.md` describes what is on the disk and what each part of it means after a crash.
+
+mod backing;
+mod cached;
+mod collect;
+mod disk;
+mod error;
+mod evict;
+mod extent;
+#[cfg(feature = "testing")]
+mod faulty_disk;
+mod frozen;
+mod granule;
+mod ground;
+mod journal;
+mod layout;
+mod lock;
+mod moves;
+mod orphan;
+mod owners;
+mod piece;
+mod presence;
+mod recovery;
+mod residency;
+mod sealed;
+mod space;
+mod staged;
+mod state;
+mod store;
+mod table;
+
+pub use backing::BackingFile;
+pub use cached::Cached;
+pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "testing")]
+pub use faulty_disk::Faults;
+pub use granule::GRANULE_BYTES;
+pub use journal::{Journal, Op, OpId, OpKind, Replayed};
+pub use moves::{Adopted, Base};
+pub use orphan::{Orphan, OrphanState};
+pub use sealed::Sealed;
+pub use space::CacheLimit;
+pub use staged::{Outcome, Staged};
+#[cfg(feature = "testing")]
+pub use store::World;
+pub use store::{Options, Store, Usage};

@@ -1,1 +1,31 @@
-//! placeholder
+//! What the big tests share: real servers, real mounts, slow links, other people's clients, and
+//! checks on our own source.
+
+mod bucket;
+mod command;
+mod disk;
+mod files;
+pub mod layers;
+mod link;
+mod login;
+mod map;
+mod minio;
+mod mount;
+mod noise;
+mod place;
+mod server;
+pub mod wait;
+
+pub use bucket::{Bucket, Object};
+pub use command::{Finished, run};
+pub use disk::SmallDisk;
+pub use files::{
+    append, close, forget_pages, overwrite, read_at, same_trees, sha256_tree, write_new,
+};
+pub use link::{Shape, SlowLink};
+pub use login::Login;
+pub use map::SharedMap;
+pub use minio::MinIo;
+pub use mount::{Attempt, Mount, Plan, mounted_at};
+pub use noise::noise;
+pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder};

@@ -1,1 +1,18 @@
-//! placeholder
+//! Bytes in and out: what to move, in which order, how much at a time.
+//!
+//! A [`Download`] brings the bytes of one file version into the store as they are read, each range
+//! once. An [`Uploader`] brings a sealed version to the object store. Neither knows names.
+
+mod download;
+mod error;
+mod fetch;
+mod flight;
+mod parts;
+mod readahead;
+mod schedule;
+mod upload;
+
+pub use download::Download;
+pub use error::{Error, Result};
+pub use schedule::{Fetcher, FetcherOptions};
+pub use upload::{UploadJob, Uploader, UploaderOptions};

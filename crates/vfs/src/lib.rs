@@ -1,1 +1,28 @@
-//! placeholder
+//! The file system: inodes, handles, locks, operations; no wire format, no provider, no database.
+//!
+//! [`Vfs`] has one method an operation of the kernel's. Each is an `async fn` that does not wait
+//! where the answer is known; see `ARCHITECTURE.md` for the life of a read and of a write.
+
+mod commit;
+mod dir;
+mod errno;
+mod file;
+mod files;
+mod handles;
+mod inodes;
+mod io_mode;
+mod kernel;
+mod note;
+mod ops;
+mod order;
+mod recover;
+mod vfs;
+
+pub use errno::{Error, Result, errno};
+pub use handles::Access;
+pub use kernel::{Backing, Kernel};
+pub use ops::dir::{DirEntry, DirPage, Plus};
+pub use ops::open::{Opened, Pages};
+pub use ops::statfs::Space;
+pub use recover::Recovered;
+pub use vfs::{Pending, Unpublished, Vfs, VfsOptions};

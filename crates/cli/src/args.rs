@@ -1,0 +1,114 @@
+//! Every flag, with its help and its default.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+
+use crate::units::{CacheSize, bytes, cache_size, duration};
+
+/// Mounts object storage as a file system: every object is a file, every file an object.
+#[derive(Debug, Parser)]
+#[command(name = "quayfs", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Mount a bucket or a folder; returns when the mount answers.
+    Mount(Box<MountArgs>),
+    /// Wait for pending uploads, then unmount.
+    Umount(UmountArgs),
+    /// Show what a mount is doing.
+    Status(StatusArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs mount s3://my-bucket /mnt\n  \
+    quayfs mount s3://my-bucket/some/folder ~/data --profile work\n  \
+    quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
+    quayfs mount file:///srv/objects /mnt\n\n\
+    Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
+    AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles.")]
+pub(crate) struct MountArgs {
+    /// What to mount: s3://bucket[/prefix] or file:///path.
+    pub(crate) url: String,
+    /// Where to mount it: an existing folder.
+    pub(crate) dir: PathBuf,
+    /// Stay in the foreground and log to the terminal.
+    #[arg(long, short = 'f')]
+    pub(crate) foreground: bool,
+    /// Refuse all changes.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Let other users in, within owners and modes.
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+    /// URL of an S3 service other than AWS.
+    #[arg(long, value_name = "URL", help_heading = "S3")]
+    pub(crate) endpoint: Option<String>,
+    /// Region of the bucket [default: from the environment or profile].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) region: Option<String>,
+    /// Profile in the AWS configuration files.
+    #[arg(long, help_heading = "S3", conflicts_with = "anonymous")]
+    pub(crate) profile: Option<String>,
+    /// Send no credentials: for public buckets.
+    #[arg(long, help_heading = "S3")]
+    pub(crate) anonymous: bool,
+    /// Put the bucket in the path, not the host name [default with --endpoint].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) path_style: bool,
+    /// Folder for the cache, staged writes and recovered bytes
+    /// [default: /var/lib/quayfs for root, else ~/.local/share/quayfs].
+    #[arg(long, value_name = "DIR", help_heading = "Local disk")]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Most bytes to cache, such as 100GiB [default: what keeps 10 % of the disk free].
+    #[arg(long, value_name = "BYTES", value_parser = cache_size, help_heading = "Local disk")]
+    pub(crate) cache_size: Option<CacheSize>,
+    /// Most bytes in flight in memory.
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes, help_heading = "Tuning")]
+    pub(crate) memory_limit: u64,
+    /// Size of the parts of a large upload.
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, help_heading = "Tuning")]
+    pub(crate) part_size: u64,
+    /// How long names and attributes are believed before the bucket is asked again.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, help_heading = "Tuning")]
+    pub(crate) metadata_ttl: Duration,
+    /// How long a failing request is repeated before the program gets an error.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, help_heading = "Tuning")]
+    pub(crate) deadline: Duration,
+    /// Do not let the kernel read cached files itself.
+    #[arg(long, help_heading = "Tuning")]
+    pub(crate) no_passthrough: bool,
+    /// Where to log [default: quayfs.log in the state folder, or the terminal in the foreground].
+    #[arg(long, value_name = "FILE", help_heading = "Logs")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Logs")]
+    pub(crate) log_level: String,
+    /// Say on the standard output when the mount answers, then detach from the terminal.
+    #[arg(long, hide = true)]
+    pub(crate) detach: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct UmountArgs {
+    /// The mount.
+    pub(crate) dir: PathBuf,
+    /// Detach although files could not be uploaded; their bytes go to the recovery folder.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatusArgs {
+    /// The mount.
+    pub(crate) dir: PathBuf,
+    /// For programs.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,100 @@
+//! Sizes and times as people write them.
+
+use std::time::Duration;
+
+/// The most bytes to cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheSize(pub(crate) u64);
+
+/// `512MiB`, `10G`, `4096`: units are powers of 1,024 unless they end in `B` without `i`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split(text);
+    let number: u64 = number.parse().map_err(|_| format!("{text}: not a size like 512MiB"))?;
+    let factor: u64 = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(format!("{text}: not a size like 512MiB")),
+    };
+    number.checked_mul(factor).ok_or_else(|| format!("{text}: too large"))
+}
+
+pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
+    bytes(text).map(CacheSize)
+}
+
+/// `1s`, `500ms`, `2m`; a bare number is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text}: not a time like 500ms, 10s or 2m");
+    let (number, unit) = split(text);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "" | "s" => Ok(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs).ok_or_else(wrong),
+        "h" => number.checked_mul(3600).map(Duration::from_secs).ok_or_else(wrong),
+        _ => Err(wrong()),
+    }
+}
+
+/// `512 MiB`: a size as people read it.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (bytes.max(1).ilog2() / 10).min(4);
+    let tenths = u128::from(bytes) * 10 >> (10 * power);
+    let unit = UNITS[power as usize];
+    match (power, tenths % 10) {
+        (0, _) | (_, 0) => format!("{} {unit}", tenths / 10),
+        (_, tenth) => format!("{}.{tenth} {unit}", tenths / 10),
+    }
+}
+
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{bytes, duration, show_bytes};
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, want) in [
+            ("4096", 4096),
+            ("512MiB", 512 << 20),
+            ("10G", 10 << 30),
+            ("1 TiB", 1 << 40),
+            ("5MB", 5_000_000),
+        ] {
+            assert_eq!(bytes(text), Ok(want));
+        }
+        for text in ["", "x", "-1", "1.5G", "3 parsecs", "99999999T"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert!(duration("soon").is_err());
+    }
+
+    #[test]
+    fn sizes_are_shown_with_at_most_one_decimal() {
+        for (n, want) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 30, "3 GiB")] {
+            assert_eq!(show_bytes(n), want);
+        }
+    }
+}

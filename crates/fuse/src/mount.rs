@@ -1,0 +1,270 @@
+//! Mounts and unmounts, by system call or by `fusermount3`; the readahead knob.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use crate::error::{MountError, MountErrorKind};
+use crate::helper;
+use crate::init::SetIdBits;
+use crate::passthrough::{PassthroughWish, is_admin};
+use crate::table::{self, Device, FILE_SYSTEM_TYPE, MountEntry};
+
+const DEVICE: &str = "/dev/fuse";
+
+/// A daemon that does not answer for so long is taken for alive but stuck.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+/// How to mount.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// What the mount table calls the source, such as `s3://bucket`.
+    pub source: String,
+    /// Whether the kernel is to refuse all changes itself.
+    pub read_only: bool,
+    /// Whether other users may enter; each has the rights that owners and modes give him.
+    pub allow_other: bool,
+    /// Threads that read requests. Each has a buffer of 16 MiB of address space, of which the
+    /// largest request so far, 1 MiB at most, takes memory.
+    pub threads: usize,
+    /// How far the kernel reads ahead of a sequential reader; 0 leaves it alone. Only root can
+    /// raise it.
+    pub read_ahead_bytes: u64,
+    /// Whether to ask for passthrough.
+    pub passthrough: PassthroughWish,
+    /// Who clears set-uid and set-gid bits.
+    pub set_id_bits: SetIdBits,
+}
+
+impl MountOptions {
+    /// The usual mount of `source`: writable, for its owner, with passthrough where it is possible.
+    pub fn new(source: impl Into<String>) -> MountOptions {
+        MountOptions {
+            source: source.into(),
+            read_only: false,
+            allow_other: false,
+            threads: 4,
+            read_ahead_bytes: 0,
+            passthrough: PassthroughWish::Wanted,
+            set_id_bits: SetIdBits::KernelClears,
+        }
+    }
+}
+
+/// How to unmount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmount {
+    /// Only if no file is open on it. May wait for the daemon to take what is still to be written.
+    Normal,
+    /// The path is free at once; open files go on being served until they are closed.
+    Lazy,
+    /// The path is free at once, and every request under way or to come fails: whatever hangs
+    /// hangs no more.
+    Force,
+}
+
+/// The mount of this program at `dir`.
+pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
+    let path = table::resolve(dir).map_err(|error| MountError::of_path(dir, error))?;
+    ours_at(&path)?.ok_or_else(|| MountError::plain(MountErrorKind::NotMounted, &path))
+}
+
+/// Unmounts the mount of this program at `dir`: as root by system call, else by `fusermount3`.
+pub fn unmount_path(dir: &Path, how: Unmount) -> Result<(), MountError> {
+    let entry = our_mount(dir)?;
+    detach(&entry.path, entry.device, how)
+}
+
+/// Whether a mount of this program is at `dir` whose daemon is gone. Asks the daemon, but does
+/// not wait long for one that hangs.
+pub fn is_dead(dir: &Path) -> bool {
+    let Ok(path) = table::resolve(dir) else { return false };
+    let Ok(Some(_)) = ours_at(&path) else { return false };
+    let (sender, receiver) = mpsc::channel();
+    // A hanging daemon holds the thread until it answers or this process ends.
+    let asking = std::thread::Builder::new().name("fuse-probe".into()).spawn(move || {
+        // Forced, because the kernel may otherwise answer for the dead from its cache.
+        let answer =
+            rustix::fs::statx(CWD, &path, AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS);
+        // The other end may have stopped waiting.
+        let _ = sender.send(answer.map(drop));
+    });
+    asking.is_ok()
+        && matches!(receiver.recv_timeout(ANSWER_WAIT), Ok(Err(rustix::io::Errno::NOTCONN)))
+}
+
+/// Whether something could be mounted at `dir`, as far as can be told without doing it: it is a
+/// folder, and no live mount of ours is there; a dead one is no obstacle.
+pub fn check_mount_point(dir: &Path) -> Result<(), MountError> {
+    let path = table::resolve(dir).map_err(|error| MountError::of_path(dir, error))?;
+    if ours_at(&path)?.is_some() {
+        return if is_dead(&path) {
+            Ok(())
+        } else {
+            Err(MountError::plain(MountErrorKind::AlreadyMounted, &path))
+        };
+    }
+    let there = fs::metadata(&path).map_err(|error| MountError::of_path(&path, error))?;
+    if there.is_dir() {
+        Ok(())
+    } else {
+        Err(MountError::plain(MountErrorKind::NotADirectory, &path))
+    }
+}
+
+/// Makes `path`, which is resolved, fit to mount at: dead mounts of ours there are cleared away.
+pub(crate) fn prepare(path: &Path) -> Result<(), MountError> {
+    check_mount_point(path)?;
+    while let Some(dead) = ours_at(path)? {
+        tracing::info!(path = %path.display(), "clearing a mount whose daemon is gone");
+        detach(path, dead.device, Unmount::Lazy)
+            .map_err(|error| MountError::with_source(MountErrorKind::DeadMount, path, error))?;
+        check_mount_point(path)?;
+    }
+    Ok(())
+}
+
+/// Mounts at `path` and returns the descriptor of the device.
+pub(crate) fn attach(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    if !is_admin() {
+        return helper::mount(path, &helper_options(options));
+    }
+    match attach_by_call(path, options) {
+        // A container's root may have the capability and still not be allowed to mount.
+        Err(denied) if denied.kind == MountErrorKind::Denied => {
+            match helper::mount(path, &helper_options(options)) {
+                Err(error) if error.kind == MountErrorKind::NoHelper => Err(denied),
+                done => done,
+            }
+        }
+        done => done,
+    }
+}
+
+fn attach_by_call(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
+    let device = File::options()
+        .read(true)
+        .write(true)
+        .open(DEVICE)
+        .map_err(|error| MountError::with_source(MountErrorKind::NoDevice, path, error))?;
+    let mut parameters = format!(
+        "fd={},rootmode=40000,user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        rustix::process::getuid().as_raw(),
+        rustix::process::getgid().as_raw(),
+    );
+    if options.allow_other {
+        parameters.push_str(",allow_other");
+    }
+    let parameters = CString::new(parameters).expect("numbers and fixed words hold no zero byte");
+    // Whoever may mount like this is trusted with set-uid programs and device nodes.
+    let flags = if options.read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+    rustix::mount::mount(
+        options.source.as_str(),
+        path,
+        FILE_SYSTEM_TYPE,
+        flags,
+        parameters.as_c_str(),
+    )
+    .map_err(|error| MountError::with_source(not_mounted(error), path, error))?;
+    Ok(device.into())
+}
+
+fn not_mounted(error: rustix::io::Errno) -> MountErrorKind {
+    match error {
+        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => MountErrorKind::Denied,
+        // The kernel knows no FUSE, though there is a device.
+        rustix::io::Errno::NODEV => MountErrorKind::NoDevice,
+        _ => MountErrorKind::Other,
+    }
+}
+
+/// Without `nosuid` and `nodev`, which the program adds itself for ordinary users.
+fn helper_options(options: &MountOptions) -> String {
+    let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
+    let mut words = format!("fsname={source},subtype=quayfs,default_permissions");
+    if options.allow_other {
+        words.push_str(",allow_other");
+    }
+    if options.read_only {
+        words.push_str(",ro");
+    }
+    words
+}
+
+/// The topmost mount at `path`, which is resolved, if it is one of ours.
+pub(crate) fn ours_at(path: &Path) -> Result<Option<MountEntry>, MountError> {
+    let entry = table::mounted_at(path).map_err(|error| MountError::of_path(path, error))?;
+    Ok(entry.filter(MountEntry::is_ours))
+}
+
+/// Unmounts what is at `path`, which is resolved and has been seen to be ours.
+pub(crate) fn detach(path: &Path, device: Device, how: Unmount) -> Result<(), MountError> {
+    let flags = match how {
+        Unmount::Normal => UnmountFlags::empty(),
+        Unmount::Lazy => UnmountFlags::DETACH,
+        Unmount::Force => UnmountFlags::FORCE | UnmountFlags::DETACH,
+    };
+    match rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::PERM) => detach_by_helper(path, device, how),
+        Err(error) => Err(MountError::of_path(path, error.into())),
+    }
+}
+
+fn detach_by_helper(path: &Path, device: Device, how: Unmount) -> Result<(), MountError> {
+    match how {
+        Unmount::Normal => helper::unmount(path, &["-u"]),
+        Unmount::Lazy => helper::unmount(path, &["-u", "-z"]),
+        Unmount::Force => {
+            if let Err(error) = abort(device) {
+                tracing::debug!(%device, %error, "connection not aborted");
+            }
+            helper::unmount(path, &["-u", "-z"])
+        }
+    }
+}
+
+/// Fails all requests of a connection; the file belongs to whoever mounted.
+fn abort(device: Device) -> io::Result<()> {
+    fs::write(format!("/sys/fs/fuse/connections/{}/abort", device.minor), "1")
+}
+
+/// Whether another descriptor for a session thread can be had; an ordinary user may have got the
+/// first one only through `fusermount3`.
+pub(crate) fn can_open_device() -> bool {
+    File::options().read(true).write(true).open(DEVICE).is_ok()
+}
+
+/// Lifts the kernel's limit on reading ahead, which no handshake can. Only root may; for anyone
+/// else reads are just as right, but shorter.
+pub(crate) fn set_read_ahead(device: Device, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
+    let knob = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    if let Err(error) = fs::write(&knob, (bytes / 1024).to_string()) {
+        tracing::debug!(knob, %error, "readahead stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MountOptions, helper_options};
+
+    #[test]
+    fn a_source_cannot_smuggle_in_options() {
+        let options = MountOptions::new("s3://a,allow_other\\");
+        assert_eq!(
+            helper_options(&options),
+            "fsname=s3://a\\,allow_other\\\\,subtype=quayfs,default_permissions"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! The daemon is killed without a word: what was promised is in the bucket, what was not is kept.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::sync::mpsc;
+
+use rustix::io::Errno;
+use testkit::{MinIo, Mount, Plan, Shape, SlowLink, close, mounted_at, noise, wait, write_new};
+
+use crate::{SOON, TTL, errno, holds, mounted, names};
+
+#[test]
+fn every_file_whose_close_returned_is_in_the_bucket_after_a_kill() {
+    let (bucket, mount) = mounted();
+    let (report, reports) = mpsc::channel();
+    let closed: Vec<u64> = std::thread::scope(|scope| {
+        let folder = mount.path();
+        scope.spawn(move || {
+            for number in 0.. {
+                let path = folder.join(format!("file-{number}"));
+                if write_new(&path, &noise(number, 50_000)).is_err() {
+                    return;
+                }
+                report.send(number).unwrap();
+            }
+        });
+        let mut closed: Vec<u64> = reports.iter().take(30).collect();
+        mount.kill();
+        closed.extend(reports.iter());
+        closed
+    });
+    assert!(30 <= closed.len());
+    for number in &closed {
+        let object = bucket.get(&format!("file-{number}"));
+        assert!(object.is_some_and(|bytes| bytes == noise(*number, 50_000)), "file-{number}");
+    }
+
+    assert_eq!(errno(fs::metadata(mount.join("file-0"))), Errno::NOTCONN);
+    let mount = mount.umount().mount();
+    let present = names(mount.path());
+    for number in closed {
+        assert!(present.contains(&format!("file-{number}")));
+        assert!(fs::read(mount.join(format!("file-{number}"))).unwrap() == noise(number, 50_000));
+    }
+}
+
+#[test]
+fn a_dead_mount_is_mounted_over_without_an_unmount() {
+    let (_bucket, mount) = mounted();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    mount.kill();
+    assert!(mounted_at(mount.path()), "the dead mount stays in the table");
+    let mount = mount.abandon().mount();
+    assert_eq!(fs::read(mount.join("file")).unwrap(), b"bytes");
+    // One unmount is enough: the dead mount below is gone.
+    mount.umount();
+}
+
+#[test]
+fn what_was_written_and_never_closed_is_in_the_recovery_folder() {
+    let (bucket, mount) = mounted();
+    let bytes = noise(1, 700_000);
+    let mut file = File::create(mount.join("unclosed")).unwrap();
+    file.write_all(&bytes).unwrap();
+    mount.kill();
+    drop(file);
+    let attempt = mount.umount().attempt();
+    let said = attempt.finished.report();
+    assert!(attempt.finished.stderr.contains("recovery"), "not a word of it: {said}");
+    let mount = attempt.ok();
+    let recovery = mount.state().join("recovery");
+    wait::until("the bytes to be in the recovery folder", SOON, || holds(&recovery, &bytes));
+    assert_eq!(bucket.get("unclosed"), None, "it was never closed");
+    assert_eq!(names(mount.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_edit_that_was_never_closed_leaves_the_object_as_it_was() {
+    let (bucket, mount) = mounted();
+    let bytes = noise(1, 700_000);
+    write_new(&mount.join("file"), &bytes).unwrap();
+    let mut file = File::options().append(true).open(mount.join("file")).unwrap();
+    file.write_all(b"never closed").unwrap();
+    mount.kill();
+    drop(file);
+    let mount = mount.umount().mount();
+    assert!(bucket.get("file").unwrap() == bytes);
+    assert!(fs::read(mount.join("file")).unwrap() == bytes);
+}
+
+#[test]
+fn a_cache_survives_a_kill() {
+    let (bucket, mount) = mounted();
+    let bytes = noise(1, 3_000_000);
+    bucket.put("file", &bytes);
+    wait::until("the object to appear", TTL, || mount.join("file").exists());
+    assert!(fs::read(mount.join("file")).unwrap() == bytes);
+    mount.kill();
+    let mount = mount.abandon().mount();
+    assert!(fs::read(mount.join("file")).unwrap() == bytes);
+    assert_eq!(mount.counter("remote_gets"), 0);
+}
+
+/// Kills a mount while the upload of `file` is on its way and its answer is held back; `before` is
+/// what the store does before the next mount.
+fn killed_while_uploading(bytes: &[u8], before: impl FnOnce(&testkit::Bucket<'_>)) -> Mount {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    let link = SlowLink::to(store.address(), Shape::default());
+    let mount = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
+    // Nothing of it may reach the store: the link is cut while the store waits for the rest.
+    link.stop_requests_to(&format!("PUT /{}/file", bucket.name()));
+    std::thread::scope(|scope| {
+        let path = mount.join("file");
+        scope.spawn(move || {
+            let mut file = File::create(path).unwrap();
+            file.write_all(bytes).unwrap();
+            assert!(close(file).is_err(), "closed by a dead daemon");
+        });
+        wait::until("the upload to be under way", SOON, || link.stopped() > 0);
+        mount.kill();
+    });
+    assert_eq!(bucket.get("file"), None);
+    before(&bucket);
+    mount.abandon().instead("--endpoint", bucket.endpoint()).mount()
+}
+
+#[test]
+fn what_was_on_its_way_is_uploaded_by_the_next_mount() {
+    let bytes = noise(1, 600_000);
+    let mount = killed_while_uploading(&bytes, |_| ());
+    wait::until("the file to be uploaded", SOON, || {
+        fs::read(mount.join("file")).is_ok_and(|read| read == bytes)
+            && mount.status()["pending_uploads"] == 0
+    });
+    mount.umount();
+}
+
+#[test]
+fn what_was_on_its_way_does_not_replace_what_came_meanwhile() {
+    let bytes = noise(1, 600_000);
+    let mount = killed_while_uploading(&bytes, |bucket| bucket.put("file", b"theirs"));
+    let recovery = mount.state().join("recovery");
+    wait::until("the bytes to be in the recovery folder", SOON, || holds(&recovery, &bytes));
+    assert_eq!(fs::read(mount.join("file")).unwrap(), b"theirs");
+    mount.umount();
+}

@@ -1,0 +1,88 @@
+//! Writes into the middle of what is there, near and far.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+
+use testkit::{close, noise, wait};
+
+use crate::{TTL, mounted};
+
+#[test]
+fn an_edit_in_the_middle_of_a_large_object_keeps_the_rest() {
+    let (bucket, mount) = mounted();
+    let mut want = noise(1, 100_000_000);
+    bucket.put("large", &want);
+    let path = mount.join("large");
+    wait::until("the object to appear", TTL, || path.exists());
+
+    let edit = noise(2, 4096);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&edit, 50_000_123).unwrap();
+    close(file).unwrap();
+
+    want[50_000_123..50_004_219].copy_from_slice(&edit);
+    assert!(bucket.get("large").unwrap() == want, "the object");
+    assert!(fs::read(&path).unwrap() == want, "the file");
+    assert_eq!(bucket.unfinished_uploads(), 0);
+}
+
+#[test]
+fn writes_here_and_there_end_as_on_a_local_disk() {
+    let (bucket, mount) = mounted();
+    let start = noise(1, 3_000_000);
+    bucket.put("file", &start);
+    let path = mount.join("file");
+    wait::until("the object to appear", TTL, || path.exists());
+    let local = mount.plan().folder("local").join("file");
+    fs::write(&local, &start).unwrap();
+
+    let open = |path| OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let (ours, theirs) = (open(&path), open(&local));
+    let places = noise(2, 8 * 200);
+    for (at, place) in places.chunks_exact(8).enumerate() {
+        let offset = u64::from_le_bytes(place.try_into().unwrap()) % 3_500_000;
+        let bytes = noise(at as u64, 1 + at * 37 % 9000);
+        for file in [&ours, &theirs] {
+            if at % 40 == 39 {
+                file.set_len(offset).unwrap();
+            }
+            file.write_all_at(&bytes, offset).unwrap();
+        }
+        if at % 20 == 0 {
+            assert!(fs::read(&path).unwrap() == fs::read(&local).unwrap(), "after write {at}");
+        }
+    }
+    close(ours).unwrap();
+    let want = fs::read(&local).unwrap();
+    assert!(fs::read(&path).unwrap() == want, "the file");
+    assert!(bucket.get("file").unwrap() == want, "the object");
+}
+
+#[test]
+fn a_hole_reads_as_zeros() {
+    let (bucket, mount) = mounted();
+    let path = mount.join("sparse");
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+    file.write_all_at(b"end", 5_000_000).unwrap();
+    close(file).unwrap();
+    let mut want = vec![0; 5_000_000];
+    want.extend(b"end");
+    assert!(fs::read(&path).unwrap() == want, "the file");
+    assert!(bucket.get("sparse").unwrap() == want, "the object");
+}
+
+#[test]
+fn a_file_is_edited_again_and_again() {
+    let (bucket, mount) = mounted();
+    let path = mount.join("file");
+    let mut want = noise(1, 1_000_000);
+    fs::write(&path, &want).unwrap();
+    for round in 0..20_u8 {
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        let at = usize::from(round) * 49_999;
+        file.write_all_at(&[round; 100], at as u64).unwrap();
+        close(file).unwrap();
+        want[at..at + 100].fill(round);
+        assert!(bucket.get("file").unwrap() == want, "round {round}");
+    }
+}

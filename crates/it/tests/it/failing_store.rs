@@ -1,0 +1,133 @@
+//! A store that is down, silent or far: errors within the deadline, never a hang, never a lie.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use testkit::{MinIo, Mount, Plan, Shape, SlowLink, close, noise, read_at, wait};
+
+use crate::{SOON, TTL, errno, holds};
+
+/// What `--deadline 3s` may take with all that is around it.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// A mount of a store of its own, with a short deadline.
+fn mounted_over(store: &MinIo) -> (testkit::Bucket<'_>, Mount) {
+    let bucket = store.bucket();
+    let mount = Plan::of(&bucket).flags(["--deadline", "3s"]).mount();
+    (bucket, mount)
+}
+
+#[test]
+fn a_close_fails_with_eio_while_the_store_is_down_and_the_bytes_are_kept() {
+    let store = MinIo::start();
+    let (bucket, mount) = mounted_over(&store);
+    let bytes = noise(1, 300_000);
+    let mut file = File::create(mount.join("file")).unwrap();
+    file.write_all(&bytes).unwrap();
+    store.stop();
+    let started = wait::now();
+    assert_eq!(errno(close(file)), Errno::IO);
+    assert!(started.elapsed() < WITHIN, "{:?}", started.elapsed());
+
+    store.start_again();
+    let said = mount.try_umount();
+    let is_published = bucket.get("file").is_some_and(|object| object == bytes);
+    let is_kept = || holds(mount.state(), &bytes);
+    assert!(is_published || is_kept(), "the bytes are nowhere: {}", said.report());
+}
+
+#[test]
+fn a_close_fails_with_eio_while_the_store_is_silent() {
+    let store = MinIo::start();
+    let (_bucket, mount) = mounted_over(&store);
+    let mut file = File::create(mount.join("file")).unwrap();
+    file.write_all(b"bytes").unwrap();
+    store.freeze();
+    let started = wait::now();
+    assert_eq!(errno(close(file)), Errno::IO);
+    assert!(started.elapsed() < WITHIN, "{:?}", started.elapsed());
+    store.thaw();
+}
+
+#[test]
+fn a_sync_fails_while_the_store_is_down_and_succeeds_when_it_is_back() {
+    let store = MinIo::start();
+    let (bucket, mount) = mounted_over(&store);
+    let mut file = File::create(mount.join("file")).unwrap();
+    file.write_all(b"bytes").unwrap();
+    store.stop();
+    assert_eq!(errno(file.sync_all()), Errno::IO);
+    store.start_again();
+    file.sync_all().unwrap();
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"bytes"[..]));
+    close(file).unwrap();
+}
+
+#[test]
+fn reads_fail_with_eio_while_the_store_is_down_and_what_is_cached_is_read() {
+    let store = MinIo::start();
+    let (bucket, mount) = mounted_over(&store);
+    let bytes = noise(1, 3_000_000);
+    bucket.put("cached", &bytes);
+    bucket.put("far", &bytes);
+    wait::until("the objects to appear", TTL, || mount.join("far").exists());
+    let cached = File::open(mount.join("cached")).unwrap();
+    assert!(read_at(&cached, 0, bytes.len()).unwrap() == bytes);
+    let far = File::open(mount.join("far")).unwrap();
+    store.stop();
+    let started = wait::now();
+    assert_eq!(errno(read_at(&far, 2_000_000, 10)), Errno::IO);
+    assert!(started.elapsed() < WITHIN, "{:?}", started.elapsed());
+    assert!(read_at(&cached, 0, bytes.len()).unwrap() == bytes, "cached bytes need no store");
+    store.start_again();
+    wait::until("reads to work again", SOON, || {
+        read_at(&far, 2_000_000, 10).is_ok_and(|read| read == bytes[2_000_000..2_000_010])
+    });
+}
+
+#[test]
+fn metadata_operations_fail_in_time_while_the_store_is_down() {
+    let store = MinIo::start();
+    let (_bucket, mount) = mounted_over(&store);
+    testkit::write_new(&mount.join("file"), b"bytes").unwrap();
+    store.stop();
+    let started = wait::now();
+    assert_eq!(errno(fs::remove_file(mount.join("file"))), Errno::IO);
+    assert_eq!(errno(fs::metadata(mount.join("unseen"))), Errno::IO);
+    assert!(started.elapsed() < WITHIN * 2, "{:?}", started.elapsed());
+    store.start_again();
+    wait::until("the file to be there still", SOON, || mount.join("file").exists());
+}
+
+#[test]
+fn a_mount_is_unmounted_while_the_store_is_down() {
+    let store = MinIo::start();
+    let (_bucket, mount) = mounted_over(&store);
+    testkit::write_new(&mount.join("file"), b"bytes").unwrap();
+    store.stop();
+    mount.umount();
+}
+
+#[test]
+fn a_broken_connection_is_not_noticed_by_a_reader() {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    let bytes = noise(1, 20_000_000);
+    bucket.put("file", &bytes);
+    let shape = Shape { total_rate: Some(20_000_000), ..Shape::default() };
+    let link = SlowLink::to(store.address(), shape);
+    let mount = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
+    std::thread::scope(|scope| {
+        let path = mount.join("file");
+        let reader = scope.spawn(move || fs::read(path).unwrap());
+        for part in 1..4 {
+            wait::until("some of the file to be carried", SOON, || {
+                part * 4_000_000 < link.answer_bytes()
+            });
+            link.cut();
+        }
+        assert!(reader.join().unwrap() == bytes);
+    });
+}

@@ -1,0 +1,74 @@
+//! Tests of the whole: the real binary, mounted, over a real store, judged by other people's
+//! programs. Each test is a sentence that is true of quayfs.
+//!
+//! They want root (passthrough, loop disks, other users), the tools of `scripts/setup`, and the
+//! `quayfs` binary; `make test` sees to all three. `QUAYFS_LONG=1` makes some of them larger.
+#![cfg(test)]
+
+mod attributes;
+mod closing;
+mod command_line;
+mod concurrency;
+mod conflicts;
+mod crash;
+mod editing;
+mod failing_store;
+mod files;
+mod folder;
+mod full_disk;
+mod layers;
+mod passthrough;
+mod permission;
+mod refusals;
+mod shared_cache;
+mod slides;
+mod trees;
+mod visibility;
+
+use std::path::Path;
+use std::time::Duration;
+
+use testkit::{Bucket, MinIo, Mount, Plan};
+
+/// What takes a moment is waited for this long; a busy machine must not fail a test.
+const SOON: Duration = Duration::from_secs(20);
+/// `--metadata-ttl` is 1 s by default; what others did must show within it, and a moment to look.
+const TTL: Duration = Duration::from_secs(5);
+
+/// A fresh bucket on the shared server, mounted with the flags most tests want: none.
+fn mounted() -> (Bucket<'static>, Mount) {
+    mounted_with(&[])
+}
+
+fn mounted_with(flags: &[&str]) -> (Bucket<'static>, Mount) {
+    let bucket = MinIo::shared().bucket();
+    let mount = Plan::of(&bucket).flags(flags).mount();
+    (bucket, mount)
+}
+
+/// The errno of what should have failed.
+fn errno<T>(result: std::io::Result<T>) -> rustix::io::Errno {
+    match result {
+        Ok(_) => panic!("it succeeded"),
+        Err(error) => rustix::io::Errno::from_io_error(&error).expect("an error of the kernel"),
+    }
+}
+
+/// Whether some file below `folder` begins with `bytes`.
+fn holds(folder: &Path, bytes: &[u8]) -> bool {
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let path = entry.path();
+        let is_it = |found: Vec<u8>| found.starts_with(bytes);
+        if path.is_dir() { holds(&path, bytes) } else { std::fs::read(path).is_ok_and(is_it) }
+    })
+}
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,148 @@
+//! What cannot work is refused in time, with one clear complaint, and nothing is left behind.
+
+use std::fs;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use testkit::{Finished, Login, MinIo, Plan, mounted_at};
+
+use crate::mounted;
+
+/// What `--deadline 3s` may take with all that is around it.
+const WITHIN: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_bucket_that_is_not_there() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).instead_of_url("s3://no-such-bucket");
+    check(plan, &[&["no-such-bucket"], &["does not exist", "no such bucket", "not found"]]);
+}
+
+#[test]
+fn a_secret_key_that_is_wrong() {
+    let bucket = MinIo::shared().bucket();
+    let login = Login { secret: "not-the-secret".into(), ..Login::root() };
+    let words = ["credential", "secret", "signature", "access key", "AWS_SECRET_ACCESS_KEY"];
+    check(Plan::of(&bucket).login(&login), &[&words]);
+}
+
+#[test]
+fn an_access_key_that_nobody_knows() {
+    let bucket = MinIo::shared().bucket();
+    let login = Login { user: "nobody-knows".into(), secret: "not-the-secret".into() };
+    check(Plan::of(&bucket).login(&login), &[&["credential", "access key", "AWS_ACCESS_KEY_ID"]]);
+}
+
+#[test]
+fn no_credentials_at_all() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).without_login();
+    check(plan, &[&["credential"], &["AWS_ACCESS_KEY_ID", "--profile", "--anonymous"]]);
+}
+
+#[test]
+fn an_endpoint_where_nobody_listens() {
+    let bucket = MinIo::shared().bucket();
+    // The port was free a moment ago; nobody listens there.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let plan = Plan::of(&bucket).instead("--endpoint", &format!("http://{port}"));
+    check(plan, &[&[&port.to_string()], &["reach", "connect", "answer"]]);
+}
+
+#[test]
+fn an_endpoint_that_accepts_and_says_nothing() {
+    let bucket = MinIo::shared().bucket();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap();
+    let plan = Plan::of(&bucket).instead("--endpoint", &format!("http://{port}"));
+    check(plan, &[&[&port.to_string()], &["reach", "connect", "answer", "time"]]);
+}
+
+#[test]
+fn an_endpoint_whose_name_nobody_knows() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).instead("--endpoint", "http://no-such-host.invalid:9000");
+    check(plan, &[&["no-such-host.invalid"], &["reach", "connect", "resolve", "answer", "name"]]);
+}
+
+#[test]
+fn a_mount_point_that_is_not_there() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket);
+    let path = plan.path().join("missing");
+    let words = ["does not exist", "no such", "mkdir"];
+    check(plan.at(&path), &[&["missing"], &words]);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_mount_point_that_is_a_file() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket);
+    let path = plan.folder("other").join("plain");
+    fs::write(&path, b"bytes").unwrap();
+    check(plan.at(&path), &[&["plain"], &["not a directory", "not a folder", "is a file"]]);
+    assert_eq!(fs::read(&path).unwrap(), b"bytes");
+}
+
+#[test]
+fn a_mount_point_that_is_in_use() {
+    let (bucket, mount) = mounted();
+    testkit::write_new(&mount.join("file"), b"bytes").unwrap();
+    let attempt = Plan::of(&bucket).flags(["--deadline", "3s"]).at(mount.path()).attempt();
+    let finished = &attempt.finished;
+    assert!(!finished.status.success(), "{}", finished.report());
+    says(finished, &[&["already", "busy", "in use"], &["umount", "mounted"]]);
+    assert!(mounted_at(mount.path()), "the mount that was there is not touched");
+    assert_eq!(fs::read(mount.join("file")).unwrap(), b"bytes");
+    mount.umount();
+}
+
+#[test]
+fn a_url_of_an_unknown_kind() {
+    for url in ["ftp://host/path", "bucket", "/path", "s3:/bucket", "s3://", "S3//x", ""] {
+        check(Plan::of_url(url), &[&["s3://"], &["file://"]]);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there() {
+    check(
+        Plan::of_url("file:///no/such/folder"),
+        &[&["/no/such/folder"], &["does not exist", "no such"]],
+    );
+}
+
+#[test]
+fn flags_that_make_no_sense() {
+    for (flags, word) in [
+        (["--cache-size", "much"], "--cache-size"),
+        (["--metadata-ttl", "-3"], "--metadata-ttl"),
+        (["--part-size", "1"], "part"),
+        (["--memory-limit", "0"], "memory"),
+        (["--deadline", "soon"], "--deadline"),
+        (["--no-such-flag", "x"], "--no-such-flag"),
+    ] {
+        let bucket = MinIo::shared().bucket();
+        let finished = Plan::of(&bucket).flags(flags).attempt().refused();
+        says(&finished, &[&[word]]);
+    }
+}
+
+/// Mounts by `plan`, which must fail in time, and say a word of each of `words`.
+fn check(plan: Plan, words: &[&[&str]]) {
+    let finished = plan.flags(["--deadline", "3s"]).attempt().refused();
+    assert!(finished.took < WITHIN, "{}", finished.report());
+    says(&finished, words);
+}
+
+/// Asserts that the complaint holds at least one of each choice of words, and is short.
+fn says(finished: &Finished, words: &[&[&str]]) {
+    let said = finished.stderr.to_lowercase();
+    for choice in words {
+        let is_said = choice.iter().any(|word| said.contains(&word.to_lowercase()));
+        assert!(is_said, "none of {choice:?} in {}", finished.report());
+    }
+    // The usage that a wrong flag brings may be longer; a complaint of our own is one.
+    assert!(said.lines().count() <= 8, "not one clear complaint: {}", finished.report());
+}

@@ -1,0 +1,221 @@
+//! Builds the layers, bottom up; the only place that knows them all.
+
+use std::sync::Arc;
+
+use base::{Budget, Clock, Metrics, Rng, SystemClock};
+use namespace::{Bucket, BucketOptions, Owner};
+use remote::{
+    Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
+    RetryOptions, S3, S3Options, Trouble, prefixed,
+};
+use store::Store;
+use tokio::runtime::Handle;
+use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use vfs::{Vfs, VfsOptions};
+
+use crate::config::{Changes, Config};
+use crate::error::Error;
+use crate::lifecycle::Notice;
+use crate::location::Location;
+
+/// The layers of one mount, ready to be served.
+#[derive(Debug)]
+pub(crate) struct Assembled {
+    pub(crate) vfs: Arc<Vfs>,
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Whether the bucket takes changes.
+    pub(crate) changes: Changes,
+}
+
+/// Requests at a time, data and names together. A store gives each connection a part of its speed
+/// only, so a fast network needs many.
+const REQUESTS_MAX: usize = 128;
+
+/// Requests for file data at a time, in each direction.
+const DATA_REQUESTS_MAX: usize = 64;
+
+/// How far a stream is read ahead: bandwidth times latency of a fast link to a distant store.
+const WINDOW_BYTES_MAX: u64 = 128 << 20;
+
+/// Nodes that are remembered although the kernel does not hold them.
+const NODES_MAX: usize = 1_000_000;
+
+/// Builds everything, and makes sure that the bucket answers before anything is mounted.
+pub(crate) async fn assemble(
+    config: &Config,
+    metrics: Arc<Metrics>,
+    notices: &mut Vec<Notice>,
+) -> Result<Assembled, Error> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let rng = Arc::new(Rng::from_entropy());
+    let (remote, volume) = remote(config, &clock, &metrics).await?;
+    check_readable(config, remote.as_ref()).await?;
+    let changes = check_writable(config, remote.as_ref(), notices).await?;
+
+    let store = Store::open(
+        store::Options { dir: config.state_dir.clone(), cache: config.cache },
+        Arc::clone(&clock),
+        Arc::clone(&metrics),
+    )
+    .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let namespace = Arc::new(Bucket::new(
+        Arc::clone(&remote),
+        Arc::clone(&clock),
+        BucketOptions {
+            store_identity: volume.clone(),
+            metadata_ttl: config.metadata_ttl,
+            owner: Owner {
+                uid: rustix::process::getuid().as_raw(),
+                gid: rustix::process::getgid().as_raw(),
+            },
+            file_mode: 0o644,
+            folder_mode: 0o755,
+            nodes_max: NODES_MAX,
+        },
+    ));
+    let budget = Budget::new(config.memory_bytes_max);
+    let fetching =
+        FetcherOptions { requests_max: DATA_REQUESTS_MAX, window_bytes_max: WINDOW_BYTES_MAX };
+    let uploading =
+        UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: config.part_bytes };
+    let runtime = Handle::current();
+    let fetcher = Fetcher::new(
+        Arc::clone(&remote),
+        budget.clone(),
+        runtime.clone(),
+        Arc::clone(&metrics),
+        fetching,
+    );
+    let options = VfsOptions {
+        volume,
+        metadata_ttl: config.metadata_ttl,
+        file_bytes_max: remote.personality().object_bytes_max,
+    };
+    let vfs = Vfs::new(
+        (namespace, store.clone()),
+        (fetcher, Uploader::new(remote, budget, rng, uploading)),
+        (Arc::clone(&clock), metrics),
+        runtime,
+        options,
+    );
+    if changes == Changes::Allowed {
+        let recovered = vfs.recover().await.map_err(Error::Recovery)?;
+        if 0 < recovered.uploaded {
+            notices.push(Notice::Resumed(recovered.uploaded));
+        }
+        notices.extend(recovered.kept.into_iter().map(Notice::Kept));
+    }
+    Ok(Assembled { vfs, store, clock, changes })
+}
+
+/// The object store with everything around it, and the name of the volume.
+async fn remote(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    metrics: &Arc<Metrics>,
+) -> Result<(Arc<dyn Remote>, String), Error> {
+    let (provider, prefix, volume): (Arc<dyn Remote>, &str, String) = match &config.location {
+        Location::Folder(path) => {
+            let folder = Folder::open(path).map_err(|source| explained(config, source))?;
+            (Arc::new(folder), "", format!("file://{}", path.display()))
+        }
+        Location::S3 { bucket, prefix } => {
+            let options = S3Options {
+                bucket: bucket.clone(),
+                endpoint: config.s3.endpoint.clone(),
+                region: config.s3.region.clone(),
+                credentials: config.s3.credentials.clone(),
+                addressing: config.s3.addressing,
+            };
+            let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
+            let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
+            (Arc::new(s3), prefix, format!("s3://{bucket}@{endpoint}"))
+        }
+    };
+    // Each try counts and takes its turn among the requests; the repeats are around both.
+    let metered = Arc::new(Meter::new(provider, Arc::clone(metrics)));
+    let limited = Arc::new(Limit::new(metered, REQUESTS_MAX));
+    let retry = RetryOptions { deadline: config.deadline, ..RetryOptions::default() };
+    let retried: Arc<dyn Remote> = Arc::new(Retry::new(
+        limited,
+        retry,
+        Arc::clone(clock),
+        Rng::from_entropy(),
+        Arc::clone(metrics),
+    ));
+    if prefix.is_empty() {
+        return Ok((retried, volume));
+    }
+    Ok((Arc::new(prefixed(retried, Key::from(prefix))), volume))
+}
+
+/// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart.
+async fn check_readable(config: &Config, remote: &dyn Remote) -> Result<(), Error> {
+    let first = ListRequest {
+        prefix: Key::from(""),
+        delimited: true,
+        start_after: None,
+        continuation: None,
+        entries_max: 1,
+    };
+    remote.list(&first).await.map(|_| ()).map_err(|source| explained(config, source))
+}
+
+/// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind.
+async fn check_writable(
+    config: &Config,
+    remote: &dyn Remote,
+    notices: &mut Vec<Notice>,
+) -> Result<Changes, Error> {
+    if config.changes == Changes::Refused {
+        return Ok(Changes::Refused);
+    }
+    let key = Key::from(".quayfs-write-check");
+    let options = PutOptions { condition: Condition::Always, metadata: remote::Metadata::new() };
+    match remote.upload_create(&key, &options).await {
+        Ok(upload) => {
+            remote.upload_abort(&key, &upload).await.map_err(|source| explained(config, source))?;
+            Ok(Changes::Allowed)
+        }
+        Err(error) if error.kind == ErrorKind::Denied => {
+            notices.push(Notice::ReadOnly(error.to_string()));
+            Ok(Changes::Refused)
+        }
+        Err(source) => Err(explained(config, source)),
+    }
+}
+
+fn explained(config: &Config, source: remote::Error) -> Error {
+    let advice = match source.trouble() {
+        Trouble::NoCredentials => "no credentials were found: set AWS_ACCESS_KEY_ID and \
+            AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use --anonymous for a public \
+            bucket"
+            .to_owned(),
+        Trouble::BadCredentials => "the store does not accept these credentials: check the access \
+            key, the secret key and the session token (or --profile), and the machine's clock"
+            .to_owned(),
+        Trouble::NoBucket => match &config.location {
+            Location::S3 { bucket, .. } => format!(
+                "there is no bucket {bucket}: check its name{}",
+                if config.s3.endpoint.is_some() { " and --endpoint" } else { " and --region" }
+            ),
+            Location::Folder(path) => {
+                format!("there is no folder {}: make it first", path.display())
+            }
+        },
+        Trouble::WrongRegion => "the bucket is in another region: name it with --region".to_owned(),
+        Trouble::Unreachable => match &config.s3.endpoint {
+            Some(endpoint) => {
+                format!("cannot reach {endpoint}: check --endpoint, the network and any firewall")
+            }
+            None => "cannot reach the store: check the network, DNS and any firewall".to_owned(),
+        },
+        Trouble::Denied => {
+            "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject"
+                .to_owned()
+        }
+        Trouble::Other => "the store gave an unexpected answer".to_owned(),
+    };
+    Error::Remote { location: config.location.clone(), advice, source }
+}

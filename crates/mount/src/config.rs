@@ -1,0 +1,70 @@
+//! The user's choices, checked, before they are split into each layer's own options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fuse::PassthroughWish;
+use remote::{Addressing, Credentials};
+use store::CacheLimit;
+
+use crate::location::Location;
+
+/// One mount, as the user wants it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What to mount.
+    pub location: Location,
+    /// Where.
+    pub dir: PathBuf,
+    /// How to reach S3.
+    pub s3: S3Settings,
+    /// Whether changes are allowed.
+    pub changes: Changes,
+    /// Who may enter.
+    pub entrance: Entrance,
+    /// Where local state is kept: cache, staged writes, recovery.
+    pub state_dir: PathBuf,
+    /// How much of the disk the cache may take.
+    pub cache: CacheLimit,
+    /// For how long names and attributes are believed.
+    pub metadata_ttl: Duration,
+    /// Bytes in flight.
+    pub memory_bytes_max: u64,
+    /// The size of a part of a large upload.
+    pub part_bytes: u64,
+    /// How long a request to the store is repeated before it fails.
+    pub deadline: Duration,
+    /// Whether the kernel may read cached files itself.
+    pub passthrough: PassthroughWish,
+}
+
+/// How to reach S3.
+#[derive(Clone, Debug)]
+pub struct S3Settings {
+    /// The service's URL; AWS's own if `None`.
+    pub endpoint: Option<String>,
+    /// The region; from the environment or profile if `None`.
+    pub region: Option<String>,
+    /// As whom.
+    pub credentials: Credentials,
+    /// Where in a URL the bucket's name goes.
+    pub addressing: Addressing,
+}
+
+/// Whether changes are allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// If the credentials allow them.
+    Allowed,
+    /// Not at all.
+    Refused,
+}
+
+/// Who may enter a mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entrance {
+    /// Who mounted it.
+    Owner,
+    /// Everybody, within owners and modes.
+    All,
+}

@@ -1,0 +1,220 @@
+//! The control socket: one question a connection, answered in lines of JSON.
+//!
+//! ```text
+//!   status ──▶ one Status
+//!   drain  ──▶ a Drain for each second that uploads take, the last with `done`; the connection
+//!              then stays open until the daemon ends
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream as ClientStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Clock, Metrics};
+use fuse::MountEntry;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
+use tokio::net::{UnixListener, UnixStream};
+use vfs::Vfs;
+
+use crate::error::Error;
+use crate::runtime_dir;
+
+/// What a mount says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// What is mounted.
+    pub source: String,
+    /// The process that serves it.
+    pub pid: u32,
+    /// Files that the bucket does not have yet.
+    pub pending_uploads: u64,
+    /// Their bytes.
+    pub pending_bytes: u64,
+    /// Why some of them failed at the last try.
+    pub failures: Vec<String>,
+    /// The local disk.
+    pub cache: CacheStatus,
+    /// What was counted, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// What a mount says of the local disk. All mounts of one state folder share it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CacheStatus {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// Bytes that the buckets have too.
+    pub cached_bytes: u64,
+    /// Bytes that are here only.
+    pub staged_bytes: u64,
+    /// Free on the disk.
+    pub disk_free_bytes: u64,
+}
+
+/// How far the uploads are that a drain waits for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Drain {
+    pub(crate) pending_uploads: u64,
+    pub(crate) pending_bytes: u64,
+    pub(crate) done: bool,
+    pub(crate) failed: Vec<String>,
+}
+
+/// What the control socket answers from.
+#[derive(Debug)]
+pub(crate) struct Controlled {
+    pub(crate) vfs: Arc<Vfs>,
+    pub(crate) store: store::Store,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) source: String,
+    pub(crate) state_dir: PathBuf,
+}
+
+/// Connections at a time; a status takes no longer than the disk.
+const CONNECTIONS_MAX: usize = 16;
+
+/// No question is longer.
+const QUESTION_BYTES_MAX: u64 = 64;
+
+/// How often a drain says how far it is.
+const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
+
+/// Answers questions until dropped.
+pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
+    let connections = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let permit = Arc::clone(&connections).acquire_owned().await.expect("never closed");
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the control socket does not accept");
+                controlled.clock.sleep(DRAIN_REPORT_DELAY).await;
+                continue;
+            }
+        };
+        let controlled = Arc::clone(&controlled);
+        tokio::spawn(async move {
+            if let Err(error) = answer(stream, &controlled).await {
+                tracing::debug!(%error, "a control connection broke");
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
+    let (reading, mut writing) = stream.split();
+    let mut question = String::new();
+    AsyncBufReader::new(reading.take(QUESTION_BYTES_MAX)).read_line(&mut question).await?;
+    match question.trim_end() {
+        "status" => say(&mut writing, &controlled.status()?).await,
+        "drain" => {
+            controlled.drain(&mut writing).await?;
+            // The end of the process ends the connection, which is what the client waits for.
+            std::future::pending().await
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn say(to: &mut (impl AsyncWriteExt + Unpin), line: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(line)?;
+    line.push(b'\n');
+    to.write_all(&line).await
+}
+
+impl Controlled {
+    fn status(&self) -> io::Result<Status> {
+        let usage = self.store.usage().map_err(io::Error::other)?;
+        let pending = self.vfs.pending();
+        let counters = self.metrics.snapshot();
+        Ok(Status {
+            source: self.source.clone(),
+            pid: std::process::id(),
+            pending_uploads: pending.files,
+            pending_bytes: pending.bytes,
+            failures: pending.failures,
+            cache: CacheStatus {
+                dir: self.state_dir.clone(),
+                cached_bytes: usage.cached_bytes,
+                staged_bytes: usage.staged_bytes,
+                disk_free_bytes: usage.disk_free_bytes,
+            },
+            counters: counters.map(|(counter, n)| (counter.name().to_owned(), n)).collect(),
+        })
+    }
+
+    async fn drain(&self, to: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
+        let mut draining = std::pin::pin!(self.vfs.drain());
+        let unpublished = loop {
+            tokio::select! {
+                biased;
+                unpublished = &mut draining => break unpublished,
+                () = self.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
+            }
+        };
+        let failed = unpublished.into_iter().map(|file| file.reason).collect();
+        say(to, &Drain { done: true, failed, ..self.progress() }).await
+    }
+
+    fn progress(&self) -> Drain {
+        let pending = self.vfs.pending();
+        Drain {
+            pending_uploads: pending.files,
+            pending_bytes: pending.bytes,
+            done: false,
+            failed: Vec::new(),
+        }
+    }
+}
+
+/// A question to the daemon of a mount.
+pub(crate) struct Asked {
+    lines: BufReader<ClientStream>,
+}
+
+impl Asked {
+    /// Asks the daemon that serves `entry`.
+    pub(crate) fn new(entry: &MountEntry, question: &str) -> io::Result<Asked> {
+        // A mount of this user, or, for root, of any user that left a socket.
+        let own = rustix::process::geteuid().as_raw();
+        let socket = runtime_dir::socket(entry.owner.unwrap_or(own), entry.device);
+        let mut stream = ClientStream::connect(socket)?;
+        stream.write_all(format!("{question}\n").as_bytes())?;
+        Ok(Asked { lines: BufReader::new(stream) })
+    }
+
+    /// The next line of the answer; `None` at its end.
+    pub(crate) fn line<T: for<'a> Deserialize<'a>>(&mut self) -> io::Result<Option<T>> {
+        let mut line = String::new();
+        if self.lines.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(serde_json::from_str(&line)?))
+    }
+
+    /// Waits until the daemon has ended, at most for `patience`.
+    pub(crate) fn end(mut self, patience: Duration) -> io::Result<()> {
+        self.lines.get_mut().set_read_timeout(Some(patience))?;
+        let mut rest = String::new();
+        match self.lines.read_line(&mut rest) {
+            Ok(_) => Ok(()),
+            // It died while we listened, which is an end too.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What the mount at `dir` says of itself.
+pub fn status(dir: &Path) -> Result<Status, Error> {
+    let entry = fuse::our_mount(dir)?;
+    let failed = |source| Error::Daemon { dir: dir.to_owned(), source };
+    let line = Asked::new(&entry, "status").and_then(|mut asked| asked.line());
+    line.map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))
+}

@@ -1,0 +1,251 @@
+//! Kernel request to `vfs` call to reply: one arm an operation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Clock, Errno, Ino, Name, NameError, Timestamp};
+use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
+use namespace::{NewNode, Owner, RenameMode, SetAttr};
+use tokio::runtime::Handle;
+use vfs::{Opened, Pages, Plus, Vfs};
+
+use crate::answer::{answer, told};
+use crate::process::process_of;
+
+/// The file system as the kernel's requests see it.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    pub(crate) vfs: Arc<Vfs>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) runtime: Handle,
+    /// For how long the kernel may believe names and attributes.
+    pub(crate) ttl: Duration,
+}
+
+/// The bits of a mode that say what a node is, and their value for a file.
+const KIND_BITS: u32 = 0o170_000;
+const KIND_FILE: u32 = 0o100_000;
+
+const O_EXCL: i32 = 0o200;
+const RENAME_NOREPLACE: u32 = 1;
+
+impl Service for Dispatch {
+    fn serve(&self, caller: Caller, request: Request<'_>) -> Answer {
+        self.dispatch(caller, request).unwrap_or_else(|errno| Answer::Now(Err(errno)))
+    }
+}
+
+impl Dispatch {
+    fn dispatch(&self, caller: Caller, request: Request<'_>) -> Result<Answer, Errno> {
+        let vfs = Arc::clone(&self.vfs);
+        let (ttl, runtime) = (self.ttl, &self.runtime);
+        Ok(match request {
+            Request::Lookup { parent, name } => self.lookup(parent, checked(name)?),
+            Request::Forget { ino, count } => {
+                vfs.forget(ino, count);
+                Answer::Now(Ok(Reply::Done))
+            }
+            Request::GetAttr { ino, .. } => {
+                answer(runtime, async move { Ok(Reply::Attr(vfs.attr(ino).await?, ttl)) })
+            }
+            Request::SetAttr { ino, mode, uid, gid, size, atime, mtime, .. } => {
+                let (atime, mtime) = (self.time(atime), self.time(mtime));
+                let change = SetAttr { mode: mode.map(permissions), uid, gid, size, atime, mtime };
+                answer(
+                    runtime,
+                    async move { Ok(Reply::Attr(vfs.set_attr(ino, change).await?, ttl)) },
+                )
+            }
+            Request::MkNod { parent, name, mode, .. } => {
+                if mode & KIND_BITS != KIND_FILE {
+                    return Err(Errno::EPERM);
+                }
+                let (name, node) = (checked(name)?, new_node(caller, mode));
+                answer(runtime, async move {
+                    Ok(Reply::Entry(vfs.mknod(parent, name, node).await?, ttl))
+                })
+            }
+            Request::MkDir { parent, name, mode, .. } => {
+                let (name, node) = (checked(name)?, new_node(caller, mode));
+                answer(runtime, async move {
+                    Ok(Reply::Entry(vfs.mkdir(parent, name, node).await?, ttl))
+                })
+            }
+            Request::Unlink { parent, name } => {
+                let name = checked(name)?;
+                answer(runtime, async move { done(vfs.unlink(parent, name).await) })
+            }
+            Request::RmDir { parent, name } => {
+                let name = checked(name)?;
+                answer(runtime, async move { done(vfs.rmdir(parent, name).await) })
+            }
+            Request::Rename { parent, name, new_parent, new_name, flags } => {
+                let mode = rename_mode(flags)?;
+                let (from, to) = ((parent, checked(name)?), (new_parent, checked(new_name)?));
+                answer(runtime, async move { done(vfs.rename(from, to, mode).await) })
+            }
+            Request::Open { ino, access, .. } => self.open(caller, ino, access),
+            Request::Create { parent, name, mode, access, flags, .. } => {
+                let node = new_node(caller, mode);
+                self.create(caller, (parent, checked(name)?), node, access, flags)
+            }
+            Request::Read { fh, offset, size, .. } => {
+                answer(runtime, async move { Ok(Reply::Data(vfs.read(fh, offset, size).await?)) })
+            }
+            Request::Write { fh, offset, data, .. } => match vfs.try_write(fh, offset, data) {
+                Some(written) => {
+                    Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)))
+                }
+                None => {
+                    let data = data.to_vec();
+                    answer(runtime, async move {
+                        Ok(Reply::Written(vfs.write(fh, offset, data).await?))
+                    })
+                }
+            },
+            Request::Flush { fh, .. } => {
+                let closer = process_of(caller.pid);
+                answer(runtime, async move { done(vfs.flush(fh, closer).await) })
+            }
+            Request::Release { fh, .. } => answer(runtime, async move { done(vfs.release(fh)) }),
+            Request::Fsync { fh, .. } => answer(runtime, async move { done(vfs.fsync(fh).await) }),
+            Request::OpenDir { ino } => {
+                Answer::Now(Ok(Reply::Opened(vfs.open_dir(ino), OpenReply::CachedAnew)))
+            }
+            Request::ReadDir { fh, offset, size, plus, .. } => {
+                let plus = if plus { Plus::Yes } else { Plus::No };
+                answer(runtime, async move {
+                    let page = vfs.read_dir(fh, offset, size, plus).await?;
+                    Ok(Reply::Entries(page.entries.into_iter().map(entry).collect(), ttl))
+                })
+            }
+            Request::ReleaseDir { fh, .. } => {
+                answer(runtime, async move { done(vfs.release_dir(fh)) })
+            }
+            Request::FsyncDir { ino, .. } => {
+                answer(runtime, async move { done(vfs.fsync_dir(ino).await) })
+            }
+            Request::StatFs { .. } => Answer::Now(Ok(Reply::Statfs(self.statfs()))),
+            // Links and nodes that an object cannot be.
+            Request::SymLink { .. } | Request::Link { .. } => return Err(Errno::EPERM),
+            // The kernel does without these after the first answer.
+            Request::ReadLink { .. }
+            | Request::SetXattr { .. }
+            | Request::GetXattr { .. }
+            | Request::ListXattr { .. }
+            | Request::RemoveXattr { .. }
+            | Request::Fallocate { .. }
+            | Request::Lseek { .. }
+            | Request::CopyFileRange { .. } => return Err(Errno::ENOSYS),
+        })
+    }
+
+    /// A name that is not there is an answer too, which the kernel may believe.
+    fn lookup(&self, parent: Ino, name: Name) -> Answer {
+        let (vfs, ttl) = (Arc::clone(&self.vfs), self.ttl);
+        answer(&self.runtime, async move {
+            match vfs.lookup(parent, name).await {
+                Ok(attr) => Ok(Reply::Entry(attr, ttl)),
+                Err(error) if vfs::errno(&error) == Errno::ENOENT => Ok(Reply::NoEntry(ttl)),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn open(&self, caller: Caller, ino: Ino, access: Access) -> Answer {
+        let vfs = Arc::clone(&self.vfs);
+        let access = vfs_access(access);
+        // Only a writer's close waits, so only a writer's process matters.
+        let opener = if access.writes() { process_of(caller.pid) } else { 0 };
+        answer(&self.runtime, async move {
+            let Opened { handle, pages } = vfs.open(ino, access, opener).await?;
+            Ok(Reply::Opened(handle, open_reply(pages)))
+        })
+    }
+
+    fn create(
+        &self,
+        caller: Caller,
+        (parent, name): (Ino, Name),
+        node: NewNode,
+        access: Access,
+        flags: i32,
+    ) -> Answer {
+        let (vfs, ttl) = (Arc::clone(&self.vfs), self.ttl);
+        let opener = (process_of(caller.pid), flags & O_EXCL != 0);
+        answer(&self.runtime, async move {
+            let (attr, Opened { handle, pages }) =
+                vfs.create(parent, name, node, vfs_access(access), opener).await?;
+            Ok(Reply::Created(attr, ttl, handle, open_reply(pages)))
+        })
+    }
+
+    fn time(&self, time: Option<SetTime>) -> Option<Timestamp> {
+        time.map(|time| match time {
+            SetTime::Now => self.clock.wall(),
+            SetTime::At(time) => time,
+        })
+    }
+
+    fn statfs(&self) -> Statfs {
+        const BLOCK_BYTES: u32 = 4096;
+        let space = self.vfs.space();
+        Statfs {
+            block_bytes: BLOCK_BYTES,
+            blocks: space.bytes / u64::from(BLOCK_BYTES),
+            blocks_free: space.bytes_free / u64::from(BLOCK_BYTES),
+            files: space.files_free,
+            files_free: space.files_free,
+            name_bytes_max: 255,
+        }
+    }
+}
+
+fn checked(name: &[u8]) -> Result<Name, Errno> {
+    Name::new(name).map_err(|error| match error {
+        NameError::TooLong => Errno::ENAMETOOLONG,
+        NameError::Invalid => Errno::EINVAL,
+    })
+}
+
+fn done(result: vfs::Result<()>) -> vfs::Result<Reply> {
+    result.map(|()| Reply::Done)
+}
+
+fn permissions(mode: u32) -> u16 {
+    u16::try_from(mode & 0o7777).expect("12 bits fit in 16")
+}
+
+fn new_node(caller: Caller, mode: u32) -> NewNode {
+    NewNode { mode: permissions(mode), owner: Owner { uid: caller.uid, gid: caller.gid } }
+}
+
+fn rename_mode(flags: u32) -> Result<RenameMode, Errno> {
+    match flags {
+        0 => Ok(RenameMode::Replace),
+        RENAME_NOREPLACE => Ok(RenameMode::NoReplace),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn vfs_access(access: Access) -> vfs::Access {
+    match access {
+        Access::Read => vfs::Access::Read,
+        Access::Write => vfs::Access::Write,
+        Access::ReadWrite => vfs::Access::ReadWrite,
+    }
+}
+
+fn open_reply(pages: Pages) -> OpenReply {
+    match pages {
+        Pages::Anew => OpenReply::CachedAnew,
+        Pages::Keep => OpenReply::CachedKeep,
+        Pages::Backing(id) => OpenReply::Passthrough(id),
+        Pages::BackingSeen(id) => OpenReply::PassthroughDirect(id),
+    }
+}
+
+fn entry(entry: vfs::DirEntry) -> DirEntry {
+    let vfs::DirEntry { name, ino, kind, attr, next_offset } = entry;
+    DirEntry { ino, kind, next_offset, name, attr }
+}

@@ -1,0 +1,65 @@
+//! What goes wrong at mount and unmount, with what to do about it.
+
+use std::path::PathBuf;
+
+use crate::location::Location;
+
+/// A mount or unmount that failed. The message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The object store.
+    #[error("cannot mount {location}: {advice}\n  ({source})")]
+    Remote {
+        /// What was to be mounted.
+        location: Location,
+        /// What to do.
+        advice: String,
+        /// What failed.
+        source: remote::Error,
+    },
+    /// The kernel or the mount point.
+    #[error(transparent)]
+    Mount(#[from] fuse::MountError),
+    /// The state folder.
+    #[error(
+        "cannot use the state folder {}: {source}\n  choose another one with --cache-dir",
+        dir.display()
+    )]
+    State {
+        /// Which folder.
+        dir: PathBuf,
+        /// What failed.
+        source: store::Error,
+    },
+    /// Bytes of an earlier mount could not be brought to the bucket.
+    #[error("cannot finish what an earlier mount left to upload: {0}")]
+    Recovery(vfs::Error),
+    /// Uploads failed, so the mount stays.
+    #[error(
+        "{} is still mounted: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; \
+         try again, or detach with --force, which leaves them in the recovery folder",
+        dir.display(), reasons.len(), reasons.iter().map(|r| format!("  {r}")).collect::<Vec<_>>().join("\n")
+    )]
+    Unpublished {
+        /// Which mount.
+        dir: PathBuf,
+        /// One line a file.
+        reasons: Vec<String>,
+    },
+    /// The daemon does not answer.
+    #[error("the quayfs process that serves {} does not answer: {source}", dir.display())]
+    Daemon {
+        /// Which mount.
+        dir: PathBuf,
+        /// What failed.
+        source: std::io::Error,
+    },
+    /// The system.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What failed.
+        source: std::io::Error,
+    },
+}

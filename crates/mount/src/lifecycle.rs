@@ -1,0 +1,192 @@
+//! Mount, serve until unmounted or told to end, upload what is left, end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Clock, Metrics};
+use fuse::{MountOptions, Session, Unmount, Unmounter};
+use tokio::net::UnixListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::assemble::{self, Assembled};
+use crate::config::{Changes, Config, Entrance};
+use crate::control::{self, Controlled};
+use crate::dispatch::Dispatch;
+use crate::error::Error;
+use crate::kernel::FuseKernel;
+use crate::runtime_dir;
+
+/// What the user is told when the mount answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The credentials cannot write, so the mount is read-only.
+    ReadOnly(String),
+    /// An earlier mount left this many files, which are in the bucket now.
+    Resumed(u64),
+    /// An earlier mount left bytes that nobody was promised; they are here.
+    Kept(std::path::PathBuf),
+}
+
+/// Threads that read requests: more than cores, because some wait for the local disk.
+const SESSION_THREADS: usize = 4;
+
+/// Threads that drive the network. They also write what they fetch to the local disk.
+const RUNTIME_THREADS: usize = 4;
+
+/// How far the kernel asks ahead of a sequential reader: enough for several requests at a time.
+const READ_AHEAD_BYTES: u64 = 4 << 20;
+
+/// How long programs may keep files open after we were told to end.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long work that nobody waits for may hold up the end.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Mounts as `config` says, calls `ready` when the mount answers, and returns when it is unmounted
+/// and everything is in the bucket.
+pub fn serve(config: &Config, ready: impl FnOnce(&[Notice])) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(RUNTIME_THREADS)
+        .thread_name("quayfs")
+        .enable_all()
+        .build()
+        .map_err(system("cannot start threads"))?;
+    fuse::check_mount_point(&config.dir)?;
+    raise_file_limit();
+    let served = serve_on(&runtime, config, ready);
+    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    served
+}
+
+fn serve_on(
+    runtime: &Runtime,
+    config: &Config,
+    ready: impl FnOnce(&[Notice]),
+) -> Result<(), Error> {
+    let metrics = Arc::new(Metrics::new());
+    let mut notices = Vec::new();
+    let assembled =
+        runtime.block_on(assemble::assemble(config, Arc::clone(&metrics), &mut notices))?;
+    let options = mount_options(config, assembled.changes);
+    let mounted =
+        Session::mount(&config.dir, &options, runtime.handle().clone(), Arc::clone(&metrics))?;
+    assembled.vfs.attach(Arc::new(FuseKernel {
+        notifier: mounted.notifier(),
+        passthrough: mounted.passthrough(),
+    }));
+    let socket = Socket::bind(runtime, &config.dir)?;
+    let dispatch = Dispatch {
+        vfs: Arc::clone(&assembled.vfs),
+        clock: Arc::clone(&assembled.clock),
+        runtime: runtime.handle().clone(),
+        ttl: config.metadata_ttl,
+    };
+    let unmounter = mounted.unmounter();
+    let session = mounted.serve(Arc::new(dispatch)).map_err(system("cannot serve requests"))?;
+    let controlled = Arc::new(controlled(config, &assembled, metrics));
+    let listener = socket.listener;
+    let serving = runtime.spawn(control::serve(listener, controlled));
+    let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
+    ready(&notices);
+
+    session.wait().map_err(system("the connection to the kernel broke"))?;
+    signals.abort();
+    let left = runtime.block_on(assembled.vfs.drain());
+    serving.abort();
+    drop(socket.path);
+    for file in &left {
+        tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
+    }
+    Ok(())
+}
+
+fn mount_options(config: &Config, changes: Changes) -> MountOptions {
+    MountOptions {
+        read_only: changes == Changes::Refused,
+        allow_other: config.entrance == Entrance::All,
+        threads: SESSION_THREADS,
+        read_ahead_bytes: READ_AHEAD_BYTES,
+        passthrough: config.passthrough,
+        ..MountOptions::new(config.location.to_string())
+    }
+}
+
+fn controlled(config: &Config, assembled: &Assembled, metrics: Arc<Metrics>) -> Controlled {
+    Controlled {
+        vfs: Arc::clone(&assembled.vfs),
+        store: assembled.store.clone(),
+        metrics,
+        clock: Arc::clone(&assembled.clock),
+        source: config.location.to_string(),
+        state_dir: config.state_dir.clone(),
+    }
+}
+
+/// The control socket; its name goes when this is dropped.
+struct Socket {
+    listener: UnixListener,
+    path: SocketPath,
+}
+
+struct SocketPath(std::path::PathBuf);
+
+impl Socket {
+    fn bind(runtime: &Runtime, dir: &std::path::Path) -> Result<Socket, Error> {
+        runtime_dir::make().map_err(system("cannot make the folder for control sockets"))?;
+        let device = fuse::our_mount(dir)?.device;
+        let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), device);
+        // One of that name is of a daemon that died: no other mount has this device number now.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(system("cannot remove an old control socket")(error));
+            }
+            _ => {}
+        }
+        let _entered = runtime.enter();
+        let listener = UnixListener::bind(&path).map_err(system("cannot make a control socket"))?;
+        Ok(Socket { listener, path: SocketPath(path) })
+    }
+}
+
+impl Drop for SocketPath {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            tracing::debug!(%error, "the control socket was gone already");
+        }
+    }
+}
+
+/// A request to end is a request to unmount: what hangs on the mount then gets an error.
+async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
+    let listen = |kind| signal(kind).expect("signals can be listened to");
+    let mut ends = [SignalKind::terminate(), SignalKind::interrupt()].map(listen);
+    let [terminate, interrupt] = &mut ends;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("told to end: unmounting");
+    // Open files may be closed for a while; then they fail.
+    for how in [Unmount::Lazy, Unmount::Force] {
+        if let Err(error) = unmounter.unmount(how) {
+            tracing::error!(%error, "cannot unmount");
+        }
+        clock.sleep(CLOSE_PATIENCE).await;
+    }
+}
+
+/// Every cached file in use is an open file.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> Error {
+    move |source| Error::System { what, source }
+}

@@ -1,0 +1,39 @@
+//! Where the control sockets of running mounts are: found by device number, so that it needs
+//! nothing of the mount itself, which may hang.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use fuse::Device;
+
+/// The control socket of the mount `device` of the user `uid`.
+pub(crate) fn socket(uid: u32, device: Device) -> PathBuf {
+    folder(uid).join(format!("{}-{}.sock", device.major, device.minor))
+}
+
+/// Makes the folder of the sockets of this user, which no one else may enter.
+pub(crate) fn make() -> io::Result<()> {
+    let uid = rustix::process::geteuid().as_raw();
+    let folder = folder(uid);
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // In /tmp, somebody else may have been there first.
+    let found = fs::symlink_metadata(&folder)?;
+    if found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let text = format!("{} is not a private folder of this user", folder.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+fn folder(uid: u32) -> PathBuf {
+    if uid == 0 {
+        return PathBuf::from("/run/quayfs");
+    }
+    let session = Path::new("/run/user").join(uid.to_string());
+    if session.is_dir() { session.join("quayfs") } else { format!("/tmp/quayfs-{uid}").into() }
+}

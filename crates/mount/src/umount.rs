@@ -1,0 +1,82 @@
+//! Unmounting from outside: wait for the uploads, detach, wait for the daemon's end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fuse::{MountErrorKind, Unmount};
+
+use crate::control::{Asked, Drain};
+use crate::error::Error;
+
+/// Whether to detach although uploads failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// Stay mounted.
+    No,
+    /// Detach; the bytes go to the recovery folder.
+    Yes,
+}
+
+/// What an unmount has to say on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many files of so many bytes are still to be uploaded.
+    Waiting {
+        /// Files.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// These files could not be uploaded, and the mount goes all the same.
+    Left(Vec<String>),
+    /// The daemon was dead; its mount is cleared away.
+    WasDead,
+}
+
+/// How long the daemon may take to end after it was detached.
+const END_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Unmounts `dir` and returns when its daemon has ended.
+pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
+    let entry = fuse::our_mount(dir)?;
+    let Ok(mut asked) = Asked::new(&entry, "drain") else {
+        // No daemon, or one that has lost its socket and will do its own draining.
+        if fuse::is_dead(dir) {
+            fuse::unmount_path(dir, Unmount::Lazy)?;
+            tell(Progress::WasDead);
+            return Ok(());
+        }
+        return Ok(fuse::unmount_path(dir, Unmount::Normal)?);
+    };
+    let failed = drained(&mut asked, &mut tell)
+        .map_err(|source| Error::Daemon { dir: dir.to_owned(), source })?;
+    match (failed.is_empty(), force) {
+        (true, _) => {}
+        (false, Force::Yes) => tell(Progress::Left(failed)),
+        (false, Force::No) => {
+            return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
+        }
+    }
+    let how = match force {
+        Force::No => Unmount::Normal,
+        Force::Yes => Unmount::Lazy,
+    };
+    match fuse::unmount_path(dir, how) {
+        // It ended between our question and now.
+        Err(error) if error.kind == MountErrorKind::NotMounted => {}
+        other => other?,
+    }
+    asked.end(END_PATIENCE).map_err(|source| Error::Daemon { dir: dir.to_owned(), source })
+}
+
+/// Listens until the drain is over; returns what could not be uploaded.
+fn drained(asked: &mut Asked, tell: &mut impl FnMut(Progress)) -> std::io::Result<Vec<String>> {
+    loop {
+        let drain: Drain =
+            asked.line()?.ok_or(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))?;
+        if drain.done {
+            return Ok(drain.failed);
+        }
+        tell(Progress::Waiting { files: drain.pending_uploads, bytes: drain.pending_bytes });
+    }
+}

@@ -1,0 +1,246 @@
+//! One object, one file: the namespace that is the bucket itself.
+//!
+//! A file's key is its path. A folder exists while some key begins with its path and a slash; that
+//! may be its marker, an empty object whose key is just that prefix.
+//!
+//! - `mkdir` makes the marker and `rmdir` removes it. Who removes or moves away the last entry of a
+//!   folder that has no marker gets the marker made first: a folder does not vanish from under the
+//!   people in it, neither on this mount nor for others.
+//! - What the bucket told is believed for the time to live, counted from when it was asked. A
+//!   folder that was listed within that time answers for names that it does not have, too.
+//! - What was done on this mount is true at once. An answer of the bucket that was asked for before
+//!   that does not undo it ([`changes`]), and a file with unpublished bytes is the file, whatever
+//!   the bucket has under its name ([`merge`]).
+//! - A number stays with the bytes it was given for while the kernel holds it: when someone else
+//!   replaces the object, the name gets a new node, and the old one lives on without a name.
+
+mod ask;
+mod changes;
+mod entries;
+mod find;
+mod idle;
+mod keys;
+mod listing;
+mod looks;
+mod merge;
+mod nodes;
+mod numbers;
+mod pages;
+mod publish;
+mod rename;
+mod tell;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod window;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base::{Attr, Clock, Ino, Name};
+use parking_lot::{Mutex, MutexGuard};
+use remote::Remote;
+
+use self::changes::Changes;
+use self::nodes::{Kind, Place};
+use self::pages::{Flight, Scope};
+use self::tree::{Defaults, Tree};
+use crate::{
+    Content, Entry, Error, ErrorKind, Namespace, NewNode, Owner, Published, RenameMode, Result,
+    SetAttr, Target,
+};
+
+/// What a bucket's files are like, and how much of them is remembered.
+#[derive(Clone, Debug)]
+pub struct BucketOptions {
+    /// Endpoint and bucket, and whatever else tells this store's keys from another's.
+    pub store_identity: String,
+    /// For how long the bucket's word on names and attributes is believed.
+    pub metadata_ttl: Duration,
+    /// Whose the files are that nobody says anything else of.
+    pub owner: Owner,
+    /// Permission bits of such files.
+    pub file_mode: u16,
+    /// Permission bits of such folders.
+    pub folder_mode: u16,
+    /// How many nodes are remembered that the kernel does not hold; at least one.
+    pub nodes_max: usize,
+}
+
+impl Default for BucketOptions {
+    fn default() -> BucketOptions {
+        BucketOptions {
+            store_identity: String::new(),
+            metadata_ttl: Duration::from_secs(1),
+            owner: Owner { uid: 0, gid: 0 },
+            file_mode: 0o644,
+            folder_mode: 0o755,
+            nodes_max: 1_000_000,
+        }
+    }
+}
+
+/// The namespace that is a bucket.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    shared: Arc<Shared>,
+}
+
+/// What requests under way share with the bucket.
+struct Shared {
+    remote: Arc<dyn Remote>,
+    clock: Arc<dyn Clock>,
+    options: BucketOptions,
+    changes: Changes,
+    // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
+    state: Mutex<State>,
+}
+
+struct State {
+    tree: Tree,
+    flights: HashMap<(Ino, Scope), Flight>,
+}
+
+impl Bucket {
+    /// The files of `remote`. Asks nothing of it yet.
+    pub fn new(remote: Arc<dyn Remote>, clock: Arc<dyn Clock>, options: BucketOptions) -> Bucket {
+        let options = BucketOptions { nodes_max: options.nodes_max.max(1), ..options };
+        let tree = Tree::new(Defaults {
+            owner: options.owner,
+            file_mode: options.file_mode,
+            folder_mode: options.folder_mode,
+            start: clock.wall(),
+        });
+        let state = Mutex::new(State { tree, flights: HashMap::new() });
+        let changes = Changes::default();
+        Bucket { shared: Arc::new(Shared { remote, clock, options, changes, state }) }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+impl State {
+    /// The entry `name` for what is remembered of `ino`, which the kernel will hold.
+    fn entry(&mut self, name: &Name, ino: Ino) -> Entry {
+        self.tree.hold(ino);
+        Entry { name: name.clone(), attr: self.tree.attr(ino) }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { remote, clock: _, options, changes: _, state: _ } = self;
+        f.debug_struct("Bucket").field("remote", remote).field("options", options).finish()
+    }
+}
+
+#[async_trait]
+impl Namespace for Bucket {
+    async fn lookup(&self, parent: Ino, name: &Name) -> Result<Entry> {
+        loop {
+            let found = self.shared.find("lookup", parent, name).await?;
+            let ino = found.ok_or_else(|| Error::name(ErrorKind::NotFound, "lookup", name))?;
+            let mut state = self.shared.state();
+            // Others may have needed its room before it was held; that does not happen for ever.
+            if state.tree.node(ino).is_some() {
+                return Ok(state.entry(name, ino));
+            }
+        }
+    }
+
+    async fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.shared.revalidate("attr", ino).await?;
+        let mut state = self.shared.state();
+        state.tree.named_by_kernel("attr", ino).map(|node| node.attr(ino))
+    }
+
+    fn parent(&self, ino: Ino) -> Result<Ino> {
+        let state = self.shared.state();
+        match state.tree.node(ino).map(|node| &node.place) {
+            Some(Place::Root) => Ok(Ino::ROOT),
+            Some(Place::Named { parent, .. }) => Ok(*parent),
+            Some(Place::Unlinked | Place::Replaced) | None => {
+                Err(Error::node(ErrorKind::Stale, "parent", ino))
+            }
+        }
+    }
+
+    async fn list(&self, dir: Ino) -> Result<Vec<Entry>> {
+        self.shared.list(dir).await
+    }
+
+    async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
+        self.shared.create(parent, name, node).await
+    }
+
+    async fn mkdir(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
+        self.shared.mkdir(parent, name, node).await
+    }
+
+    async fn unlink(&self, parent: Ino, name: &Name) -> Result<Ino> {
+        self.shared.unlink(parent, name).await
+    }
+
+    async fn rmdir(&self, parent: Ino, name: &Name) -> Result<Ino> {
+        self.shared.rmdir(parent, name).await
+    }
+
+    async fn rename(
+        &self,
+        from: (Ino, &Name),
+        to: (Ino, &Name),
+        mode: RenameMode,
+    ) -> Result<Option<Ino>> {
+        self.shared.rename(from, to, mode).await
+    }
+
+    async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
+        let now = self.shared.clock.wall();
+        let mut state = self.shared.state();
+        let node = state.tree.named_by_kernel("set_attr", ino)?;
+        if let Some(size) = change.size {
+            match &mut node.kind {
+                Kind::File(file) => file.edit(size),
+                Kind::Folder(_) => {
+                    return Err(Error::node(ErrorKind::IsDirectory, "set_attr", ino));
+                }
+            }
+        }
+        node.looks.change(&change, now);
+        Ok(node.attr(ino))
+    }
+
+    async fn content(&self, ino: Ino) -> Result<Content> {
+        self.shared.revalidate("content", ino).await?;
+        self.shared.content(ino)
+    }
+
+    fn target(&self, ino: Ino) -> Result<Target> {
+        self.shared.target(ino)
+    }
+
+    fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {
+        self.shared.publish(ino, published)
+    }
+
+    fn abandon(&self, ino: Ino) {
+        self.shared.abandon(ino);
+    }
+
+    fn hold(&self, ino: Ino) -> bool {
+        self.shared.state().tree.hold(ino)
+    }
+
+    fn forget(&self, ino: Ino) {
+        let mut state = self.shared.state();
+        state.tree.let_go(ino);
+        state.tree.shrink(self.shared.options.nodes_max, None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Makes and removes files and folders.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{FileKind, Ino, Name};
+use bytes::Bytes as Body;
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions};
+
+use super::changes::Claim;
+use super::looks::{Looks, Source};
+use super::nodes::{Bytes, File, Folder, Kind, Place};
+use super::{Shared, State, keys, listing};
+use crate::{Entry, Error, ErrorKind, NewNode, Result};
+
+/// How often a name is looked up anew that others change meanwhile.
+const FIND_TRIES_MAX: usize = 3;
+
+/// What the bucket loses with an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Loss {
+    /// Nothing: it was never there.
+    None,
+    /// The object with this key.
+    Object(Key),
+}
+
+/// Whether the bucket would lose a folder together with its last entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vanishing {
+    /// It has a marker or other entries.
+    No,
+    /// It has nothing else.
+    Yes,
+    /// Only the bucket knows.
+    Unknown,
+}
+
+impl Shared {
+    /// Makes a file that so far exists only here.
+    pub(super) async fn create(
+        self: &Arc<Self>,
+        parent: Ino,
+        name: &Name,
+        new: NewNode,
+    ) -> Result<Entry> {
+        if self.find("create", parent, name).await?.is_some() {
+            return Err(Error::name(ErrorKind::Exists, "create", name));
+        }
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        state.check_free("create", parent, name)?;
+        let file = Kind::File(File { size: 0, bytes: Bytes::Local { beneath: None } });
+        let ino = self.make(&mut state, (parent, name), file, new, now);
+        self.changes.note(parent, name);
+        Ok(state.entry(name, ino))
+    }
+
+    /// Makes a folder and its marker.
+    pub(super) async fn mkdir(
+        self: &Arc<Self>,
+        parent: Ino,
+        name: &Name,
+        new: NewNode,
+    ) -> Result<Entry> {
+        if self.find("mkdir", parent, name).await?.is_some() {
+            return Err(Error::name(ErrorKind::Exists, "mkdir", name));
+        }
+        let _claim = self.changes.claim(parent, name);
+        let marker = {
+            let state = self.state();
+            state.check_free("mkdir", parent, name)?;
+            keys::folder(&state.tree.prefix("mkdir", parent)?, name)
+        };
+        let looks = Looks::new(new.mode & 0o7777, new.owner, self.clock.wall(), Source::Here);
+        match self.put_marker(&marker, &looks, Condition::Absent).await {
+            Ok(()) => {}
+            Err(error) if error.kind == RemoteErrorKind::Changed => {
+                return Err(Error::name(ErrorKind::Exists, "mkdir", name));
+            }
+            Err(error) => return Err(Error::remote("mkdir", error)),
+        }
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        state.check_free("mkdir", parent, name)?;
+        let folder = Folder { marker: true, ..Folder::default() };
+        let ino = self.make(&mut state, (parent, name), Kind::Folder(folder), new, now);
+        Ok(state.entry(name, ino))
+    }
+
+    fn make(
+        &self,
+        state: &mut State,
+        place: (Ino, &Name),
+        kind: Kind,
+        new: NewNode,
+        now: Duration,
+    ) -> Ino {
+        let wall = self.clock.wall();
+        let looks = Looks::new(new.mode & 0o7777, new.owner, wall, Source::Here);
+        let ino = state.tree.insert(place, kind, looks, now);
+        state.tree.names_changed(place.0, wall);
+        state.tree.hold(ino);
+        state.tree.shrink(self.options.nodes_max, None);
+        ino
+    }
+
+    /// Removes a file.
+    pub(super) async fn unlink(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
+        let (ino, _claim) = self.claim_found("unlink", parent, name).await?;
+        let loss = self.state().loss("unlink", name, ino)?;
+        if let Loss::Object(key) = loss {
+            self.keep_folder("unlink", parent, name).await?;
+            self.remote.delete(&key).await.map_err(|error| Error::remote("unlink", error))?;
+        }
+        self.removed(parent, ino);
+        Ok(ino)
+    }
+
+    /// Removes an empty folder.
+    pub(super) async fn rmdir(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
+        let (ino, _claim) = self.claim_found("rmdir", parent, name).await?;
+        let not_empty = || Error::name(ErrorKind::NotEmpty, "rmdir", name);
+        let prefix = self.state().tree.prefix("rmdir", ino)?;
+        let below = self.look_below("rmdir", &prefix).await?;
+        if below.others || self.state().tree.unpublished_below(ino) {
+            return Err(not_empty());
+        }
+        if below.marker {
+            self.keep_folder("rmdir", parent, name).await?;
+            self.remote.delete(&prefix).await.map_err(|error| Error::remote("rmdir", error))?;
+        }
+        // A file made in the folder meanwhile keeps it.
+        if self.state().tree.unpublished_below(ino) {
+            return Err(not_empty());
+        }
+        self.removed(parent, ino);
+        Ok(ino)
+    }
+
+    /// The node `name` in `parent`, which from now on no answer of the bucket takes from there.
+    async fn claim_found(
+        self: &Arc<Self>,
+        op: &'static str,
+        parent: Ino,
+        name: &Name,
+    ) -> Result<(Ino, Claim)> {
+        for _ in 0..FIND_TRIES_MAX {
+            let found = self.find(op, parent, name).await?;
+            let ino = found.ok_or_else(|| Error::name(ErrorKind::NotFound, op, name))?;
+            let claim = self.changes.claim(parent, name);
+            if self.state().tree.child(parent, name) == Some(ino) {
+                return Ok((ino, claim));
+            }
+        }
+        Err(Error::name(ErrorKind::Stale, op, name))
+    }
+
+    fn removed(&self, parent: Ino, ino: Ino) {
+        let mut state = self.state();
+        state.tree.detach(ino, &Place::Unlinked);
+        state.tree.names_changed(parent, self.clock.wall());
+    }
+
+    /// Makes sure that the folder `dir` is there without its entry `leaving`, which has an object
+    /// of its own.
+    pub(super) async fn keep_folder(
+        &self,
+        op: &'static str,
+        dir: Ino,
+        leaving: &Name,
+    ) -> Result<()> {
+        let (vanishing, prefix, looks) = {
+            let state = self.state();
+            let prefix = state.tree.prefix(op, dir)?;
+            let looks = state.tree.node(dir).expect("it has a prefix").looks;
+            (state.vanishing(dir, leaving), prefix, looks)
+        };
+        let vanishes = match vanishing {
+            Vanishing::No => false,
+            Vanishing::Yes => true,
+            Vanishing::Unknown => self.would_vanish(op, &prefix, leaving).await?,
+        };
+        if !vanishes {
+            return Ok(());
+        }
+        match self.put_marker(&prefix, &looks, Condition::Absent).await {
+            Ok(()) => {}
+            // It had one after all.
+            Err(error) if error.kind == RemoteErrorKind::Changed => {}
+            Err(error) => return Err(Error::remote(op, error)),
+        }
+        if let Some(folder) = self.state().tree.folder_mut(dir) {
+            folder.marker = true;
+        }
+        Ok(())
+    }
+
+    async fn would_vanish(&self, op: &'static str, prefix: &Key, leaving: &Name) -> Result<bool> {
+        // One more than the marker and what leaves.
+        let request = ListRequest { entries_max: 3, ..listing::page(prefix, None) };
+        let page = self.remote.list(&request).await;
+        let entries = page.map_err(|error| Error::remote(op, error))?.entries;
+        let (file, folder) = (keys::file(prefix, leaving), keys::folder(prefix, leaving));
+        Ok(entries.iter().all(|entry| *entry.key() == file || *entry.key() == folder))
+    }
+
+    /// Makes the empty object that says that a folder is there.
+    pub(super) async fn put_marker(
+        &self,
+        marker: &Key,
+        looks: &Looks,
+        condition: Condition,
+    ) -> remote::Result<()> {
+        let conditional = self.remote.personality().conditional_writes;
+        let condition = if conditional { condition } else { Condition::Always };
+        let options = PutOptions { condition, metadata: looks.metadata(FileKind::Directory) };
+        self.remote.put(marker, Body::new(), &options).await.map(|_| ())
+    }
+}
+
+impl State {
+    /// Fails unless `parent` is a folder with a name and without the entry `name`.
+    fn check_free(&self, op: &'static str, parent: Ino, name: &Name) -> Result<()> {
+        self.tree.prefix(op, parent)?;
+        match self.tree.child(parent, name) {
+            Some(_) => Err(Error::name(ErrorKind::Exists, op, name)),
+            None => Ok(()),
+        }
+    }
+
+    /// What the bucket loses with the file `ino`.
+    fn loss(&self, op: &'static str, name: &Name, ino: Ino) -> Result<Loss> {
+        let node = self.tree.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
+        match &node.kind {
+            Kind::Folder(_) => Err(Error::name(ErrorKind::IsDirectory, op, name)),
+            Kind::File(file) if file.in_bucket().is_none() => Ok(Loss::None),
+            Kind::File(_) => Ok(Loss::Object(self.tree.key(op, ino)?)),
+        }
+    }
+
+    /// Whether the bucket would lose `dir` with its entry `leaving`. An old listing will do: a
+    /// marker too many does no harm.
+    fn vanishing(&self, dir: Ino, leaving: &Name) -> Vanishing {
+        let Some(folder) = self.tree.folder(dir) else { return Vanishing::No };
+        let mut others = folder.children.iter().filter(|(name, _)| *name != leaving);
+        let in_bucket = |ino: Ino| {
+            self.tree.node(ino).is_some_and(|node| match &node.kind {
+                Kind::File(file) => file.in_bucket().is_some(),
+                Kind::Folder(_) => true,
+            })
+        };
+        if dir == Ino::ROOT || folder.marker || others.any(|(_, &ino)| in_bucket(ino)) {
+            return Vanishing::No;
+        }
+        if folder.windows.all().is_some() { Vanishing::Yes } else { Vanishing::Unknown }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is remembered of one file or folder.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::{Attr, FileKind, Ino, Name};
+use remote::{Key, Version};
+
+use super::ask::Interest;
+use super::idle::Tick;
+use super::looks::Looks;
+use super::window::Windows;
+
+/// One file or folder.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) kind: Kind,
+    pub(super) looks: Looks,
+    /// When the bucket was last asked about it, on the monotonic clock; `None` if what is
+    /// remembered is not to be believed.
+    pub(super) as_of: Option<Duration>,
+    pub(super) hold: Hold,
+}
+
+/// Where a node is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The mounted folder itself.
+    Root,
+    /// In a folder.
+    Named {
+        /// The folder.
+        parent: Ino,
+        /// Its name there.
+        name: Name,
+    },
+    /// Nowhere: removed, or replaced, on this mount.
+    Unlinked,
+    /// Nowhere: removed or replaced by someone else.
+    Replaced,
+}
+
+/// Who refers to a node by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// The kernel, as far as we know.
+    Held,
+    /// Nobody; the tick is its place among those that may go.
+    Idle(Tick),
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A file.
+    File(File),
+    /// A folder.
+    Folder(Folder),
+}
+
+/// What is remembered of a file.
+#[derive(Debug)]
+pub(super) struct File {
+    /// Its size as this mount has it.
+    pub(super) size: u64,
+    pub(super) bytes: Bytes,
+}
+
+/// Where the newest bytes of a file are.
+///
+/// ```text
+///            publish           size noted
+///   Local ───────────▶ Object ────────────▶ Edited
+///                        ▲                    │
+///                        └─ publish, abandon ─┘
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// Only on this mount.
+    Local {
+        /// The object that still has the name in the bucket, if the file was moved over one.
+        beneath: Option<Version>,
+    },
+    /// In the bucket.
+    Object(Stored),
+    /// On this mount; the bucket has what they were made from.
+    Edited(Stored),
+}
+
+/// The object that holds a file's bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    /// That of the file's place, and still known when it has none any more.
+    pub(super) key: Key,
+    pub(super) version: Version,
+    pub(super) size: u64,
+}
+
+/// What is remembered of a folder.
+#[derive(Debug, Default)]
+pub(super) struct Folder {
+    /// The nodes in it that are remembered, by name.
+    pub(super) children: BTreeMap<Name, Ino>,
+    /// Whether the bucket has its marker, as far as we know.
+    pub(super) marker: bool,
+    /// What was told of its names.
+    pub(super) windows: Windows,
+    pub(super) interest: Interest,
+    /// Whether what is not shown of it was logged.
+    pub(super) warned: bool,
+}
+
+impl Node {
+    /// Whether the bucket lacks its newest bytes.
+    pub(super) fn unpublished(&self) -> bool {
+        match &self.kind {
+            Kind::File(file) => file.unpublished(),
+            Kind::Folder(_) => false,
+        }
+    }
+
+    /// Whether it was so at most `ttl` before `now`.
+    pub(super) fn fresh(&self, now: Duration, ttl: Duration) -> bool {
+        self.as_of.is_some_and(|as_of| now < as_of + ttl)
+    }
+
+    /// The folder, if it is one.
+    pub(super) fn as_folder(&self) -> Option<&Folder> {
+        match &self.kind {
+            Kind::Folder(folder) => Some(folder),
+            Kind::File(_) => None,
+        }
+    }
+
+    /// What `stat` says.
+    pub(super) fn attr(&self, ino: Ino) -> Attr {
+        let (kind, size, links) = match &self.kind {
+            Kind::File(file) => (FileKind::File, file.size, 1),
+            Kind::Folder(_) => (FileKind::Directory, 0, 2),
+        };
+        let nlink = match self.place {
+            Place::Root | Place::Named { .. } => links,
+            Place::Unlinked | Place::Replaced => 0,
+        };
+        let Looks { mode, owner, atime, mtime, ctime, source: _ } = self.looks;
+        Attr {
+            ino,
+            kind,
+            size,
+            mode,
+            uid: owner.uid,
+            gid: owner.gid,
+            nlink,
+            rdev: 0,
+            atime,
+            mtime,
+            ctime,
+        }
+    }
+}
+
+impl File {
+    /// A file whose bytes are in the bucket.
+    pub(super) fn stored(stored: Stored) -> File {
+        File { size: stored.size, bytes: Bytes::Object(stored) }
+    }
+
+    /// Whether the bucket lacks its newest bytes.
+    pub(super) fn unpublished(&self) -> bool {
+        match self.bytes {
+            Bytes::Local { .. } | Bytes::Edited(_) => true,
+            Bytes::Object(_) => false,
+        }
+    }
+
+    /// The object that has the file's name in the bucket.
+    pub(super) fn in_bucket(&self) -> Option<&Version> {
+        match &self.bytes {
+            Bytes::Local { beneath } => beneath.as_ref(),
+            Bytes::Object(stored) | Bytes::Edited(stored) => Some(&stored.version),
+        }
+    }
+
+    /// The object that has bytes of the file, perhaps old ones.
+    pub(super) fn stored_bytes(&self) -> Option<&Stored> {
+        match &self.bytes {
+            Bytes::Local { .. } => None,
+            Bytes::Object(stored) | Bytes::Edited(stored) => Some(stored),
+        }
+    }
+
+    /// Notes that the bytes were changed here.
+    pub(super) fn edit(&mut self, size: u64) {
+        self.size = size;
+        if let Bytes::Object(stored) = &self.bytes {
+            self.bytes = Bytes::Edited(stored.clone());
+        }
+    }
+}

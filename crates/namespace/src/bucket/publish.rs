@@ -1,0 +1,105 @@
+//! A finished upload becomes the file.
+
+use base::{ByteRange, FileKind, Ino};
+use remote::{Condition, Extent, Key, Version};
+
+use super::Shared;
+use super::nodes::{Bytes, File, Kind, Place, Stored};
+use crate::{Content, Error, ErrorKind, Published, Result, Target};
+
+impl Shared {
+    /// Which object holds the bytes of the file `ino`.
+    pub(super) fn content(&self, ino: Ino) -> Result<Content> {
+        let state = self.state();
+        let gone = || Error::node(ErrorKind::Stale, "content", ino);
+        let node = state.tree.node(ino).ok_or_else(gone)?;
+        let Kind::File(file) = &node.kind else {
+            return Err(Error::node(ErrorKind::IsDirectory, "content", ino));
+        };
+        if node.place == Place::Replaced {
+            return Err(gone());
+        }
+        let Some(stored) = file.stored_bytes() else {
+            return Ok(Content { identity: None, size: 0, extents: Vec::new() });
+        };
+        let Stored { key, version, size } = stored;
+        let extent =
+            |range| Extent { range, key: key.clone(), version: version.clone(), object_offset: 0 };
+        Ok(Content {
+            identity: Some(self.identity(key, version)),
+            size: *size,
+            extents: ByteRange::new(0, *size).map(extent).into_iter().collect(),
+        })
+    }
+
+    /// Where the bytes of the file `ino` go.
+    pub(super) fn target(&self, ino: Ino) -> Result<Target> {
+        let state = self.state();
+        let key = state.tree.key("target", ino)?;
+        let node = state.tree.node(ino).expect("it has a key");
+        let Kind::File(file) = &node.kind else {
+            return Err(Error::node(ErrorKind::IsDirectory, "target", ino));
+        };
+        let condition = match file.in_bucket() {
+            Some(version) => Condition::Is(version.clone()),
+            None => Condition::Absent,
+        };
+        Ok(Target { key, condition, metadata: node.looks.metadata(FileKind::File) })
+    }
+
+    /// The bytes of `ino` are in the bucket.
+    pub(super) fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {
+        let Published { key, version, size } = published;
+        let identity = self.identity(&key, &version);
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        let current = state.tree.key("publish", ino).is_ok_and(|current| current == key);
+        let Some(node) = state.tree.node_mut(ino) else { return identity };
+        if !current {
+            tracing::warn!(%key, "the file was moved or removed while it was being uploaded");
+            return identity;
+        }
+        node.kind = Kind::File(File::stored(Stored { key, version, size }));
+        node.as_of = Some(now);
+        if let Place::Named { parent, name } = &node.place {
+            self.changes.note(*parent, name);
+        }
+        identity
+    }
+
+    /// Bytes noted for `ino` will not be published.
+    pub(super) fn abandon(&self, ino: Ino) {
+        let mut state = self.state();
+        let Some(node) = state.tree.node_mut(ino) else { return };
+        let (Place::Named { parent, name }, Kind::File(file)) = (&node.place, &mut node.kind)
+        else {
+            return;
+        };
+        let (parent, name) = (*parent, name.clone());
+        match &file.bytes {
+            Bytes::Object(_) => return,
+            Bytes::Edited(stored) => {
+                *file = File::stored(stored.clone());
+                node.as_of = None;
+            }
+            Bytes::Local { .. } => state.tree.detach(ino, &Place::Unlinked),
+        }
+        // What was told of the name was not looked at while the bytes here counted.
+        if let Some(folder) = state.tree.folder_mut(parent) {
+            folder.windows.forget(&name);
+        }
+    }
+
+    /// What names the bytes of one version of an object for all time. The parts are told apart by
+    /// their lengths: keys may have any bytes in them.
+    fn identity(&self, key: &Key, version: &Version) -> Vec<u8> {
+        let mut identity = Vec::new();
+        for part in [self.options.store_identity.as_bytes(), key.as_bytes()] {
+            let bytes = u32::try_from(part.len()).expect("identities and keys are short");
+            identity.extend(bytes.to_be_bytes());
+            identity.extend(part);
+        }
+        identity.extend(version.as_str().as_bytes());
+        identity
+    }
+}

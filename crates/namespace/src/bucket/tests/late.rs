@@ -1,0 +1,117 @@
+//! A store whose answers are late: read now, delivered when a test says so.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use base::ByteRange;
+use bytes::Bytes;
+use remote::fake::Fake;
+use remote::{
+    Body, Condition, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality, PutOptions,
+    Remote, Result, UploadId, Version,
+};
+use tokio::sync::watch;
+
+/// Delivers the answers to `head` and `list` when it is told to, and all others at once.
+#[derive(Debug)]
+pub(super) struct Late {
+    pub(super) fake: Fake,
+    read: watch::Sender<usize>,
+    delivered: watch::Sender<BTreeSet<usize>>,
+}
+
+impl Late {
+    pub(super) fn new(fake: Fake) -> Late {
+        let delivered = watch::Sender::new(BTreeSet::new());
+        Late { fake, read: watch::Sender::new(0), delivered }
+    }
+
+    /// How many answers were read.
+    pub(super) fn count(&self) -> usize {
+        *self.read.borrow()
+    }
+
+    /// Waits until so many answers were read.
+    pub(super) async fn read(&self, answers: usize) {
+        self.read.subscribe().wait_for(|&read| answers <= read).await.unwrap();
+    }
+
+    /// Delivers these answers, counted from 0 in the order in which they were read.
+    pub(super) fn deliver(&self, answers: Range<usize>) {
+        self.delivered.send_modify(|delivered| delivered.extend(answers));
+    }
+
+    async fn answer<T>(&self, answer: T) -> T {
+        let number = self.count();
+        self.read.send_modify(|read| *read += 1);
+        let mut delivered = self.delivered.subscribe();
+        delivered.wait_for(|delivered| delivered.contains(&number)).await.unwrap();
+        answer
+    }
+}
+
+#[async_trait]
+impl Remote for Late {
+    fn personality(&self) -> Personality {
+        self.fake.personality()
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        self.answer(self.fake.head(key).await).await
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        self.fake.get(key, range, version).await
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        self.fake.put(key, bytes, options).await
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        self.fake.upload_create(key, options).await
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        self.fake.upload_part(key, upload, part, bytes).await
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        self.fake.upload_complete(key, upload, parts, condition).await
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        self.fake.upload_abort(key, upload).await
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        self.fake.copy(from, version, to, condition).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        self.fake.delete(key).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        self.answer(self.fake.list(request).await).await
+    }
+}

@@ -1,0 +1,291 @@
+//! Random operations against a map of paths.
+
+use std::collections::BTreeMap;
+
+use base::{FileKind, Ino};
+use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::Config;
+use remote::PutOptions;
+use remote::Remote;
+
+use super::{Bench, NODE, name};
+use crate::{BucketOptions, Error, ErrorKind, Namespace, Published, RenameMode};
+
+/// A path: one of three folders, or none, and one of four names.
+type Path = (Option<u8>, u8);
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create(Path),
+    Upload(Path, u8),
+    Mkdir(u8),
+    Unlink(Path),
+    Rmdir(u8),
+    Rename(Path, Path, bool),
+    List(Option<u8>),
+    Forget(Path),
+    Wait,
+}
+
+/// What is at a path of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Item {
+    /// The number, while it is held: a renamed file that was forgotten gets that of its path.
+    File {
+        ino: Option<Ino>,
+        size: u64,
+        published: bool,
+    },
+    Folder,
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    (proptest::option::of(0..3_u8), 0..4_u8)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => path().prop_map(Step::Create),
+        3 => (path(), any::<u8>()).prop_map(|(path, size)| Step::Upload(path, size)),
+        2 => (0..3_u8).prop_map(Step::Mkdir),
+        2 => path().prop_map(Step::Unlink),
+        1 => (0..3_u8).prop_map(Step::Rmdir),
+        3 => (path(), path(), any::<bool>()).prop_map(|(from, to, free)| Step::Rename(from, to, free)),
+        2 => proptest::option::of(0..3_u8).prop_map(Step::List),
+        2 => path().prop_map(Step::Forget),
+        2 => Just(Step::Wait),
+    ]
+}
+
+fn folder_name(folder: u8) -> String {
+    format!("d{folder}")
+}
+
+fn text((folder, file): Path) -> String {
+    match folder {
+        Some(folder) => format!("{}/f{file}", folder_name(folder)),
+        None => format!("f{file}"),
+    }
+}
+
+/// The tree as it should be: whole paths, and what is there.
+#[derive(Debug, Default)]
+struct Model(BTreeMap<String, Item>);
+
+impl Model {
+    fn has_folder(&self, folder: Option<u8>) -> bool {
+        folder.is_none_or(|folder| self.0.contains_key(&folder_name(folder)))
+    }
+
+    fn below(&self, folder: u8) -> usize {
+        let prefix = format!("{}/", folder_name(folder));
+        self.0.keys().filter(|path| path.starts_with(&prefix)).count()
+    }
+
+    fn names(&self, folder: Option<u8>) -> Vec<(String, Item)> {
+        let prefix = folder.map(|folder| format!("{}/", folder_name(folder))).unwrap_or_default();
+        let inside = self.0.iter().filter_map(|(path, item)| {
+            let rest = path.strip_prefix(&prefix)?;
+            (!rest.contains('/')).then(|| (rest.to_owned(), item.clone()))
+        });
+        inside.collect()
+    }
+}
+
+struct World {
+    bench: Bench,
+    model: Model,
+}
+
+impl World {
+    async fn dir(&self, folder: Option<u8>) -> Option<Ino> {
+        match folder {
+            None => Some(Ino::ROOT),
+            Some(folder) => {
+                let found = self.bench.lookup(Ino::ROOT, &folder_name(folder)).await;
+                assert_eq!(found.is_ok(), self.model.has_folder(Some(folder)));
+                found.ok().map(|entry| entry.attr.ino)
+            }
+        }
+    }
+
+    async fn take(&mut self, step: Step) {
+        match step {
+            Step::Create(path) => self.create(path).await,
+            Step::Upload(path, size) => self.upload(path, size).await,
+            Step::Mkdir(folder) => {
+                let made =
+                    self.bench.bucket.mkdir(Ino::ROOT, &name(&folder_name(folder)), NODE).await;
+                let free = !self.model.has_folder(Some(folder));
+                assert_eq!(made.is_ok(), free);
+                if free {
+                    self.model.0.insert(folder_name(folder), Item::Folder);
+                }
+            }
+            Step::Unlink((folder, file)) => {
+                let Some(dir) = self.dir(folder).await else { return };
+                let removed = self.bench.bucket.unlink(dir, &name(&format!("f{file}"))).await;
+                match self.model.0.remove(&text((folder, file))) {
+                    Some(Item::File { ino, .. }) => same(removed.unwrap(), ino),
+                    Some(Item::Folder) | None => not_found(removed),
+                }
+            }
+            Step::Rmdir(folder) => {
+                let removed = self.bench.bucket.rmdir(Ino::ROOT, &name(&folder_name(folder))).await;
+                if !self.model.has_folder(Some(folder)) {
+                    not_found(removed);
+                } else if 0 < self.model.below(folder) {
+                    assert_eq!(removed.unwrap_err().kind, ErrorKind::NotEmpty);
+                } else {
+                    removed.unwrap();
+                    self.model.0.remove(&folder_name(folder));
+                }
+            }
+            Step::Rename(from, to, free) => self.rename(from, to, free).await,
+            Step::List(folder) => self.compare(folder).await,
+            Step::Forget(path) => {
+                if let Some(Item::File { ino, .. }) = self.model.0.get_mut(&text(path))
+                    && let Some(ino) = ino.take()
+                {
+                    self.bench.bucket.forget(ino);
+                }
+            }
+            Step::Wait => self.bench.expire(),
+        }
+    }
+
+    async fn create(&mut self, (folder, file): Path) {
+        let Some(dir) = self.dir(folder).await else { return };
+        let made = self.bench.bucket.create(dir, &name(&format!("f{file}")), NODE).await;
+        let path = text((folder, file));
+        if self.model.0.contains_key(&path) {
+            assert_eq!(made.unwrap_err().kind, ErrorKind::Exists);
+        } else {
+            let ino = made.unwrap().attr.ino;
+            self.model.0.insert(path, Item::File { ino: Some(ino), size: 0, published: false });
+        }
+    }
+
+    async fn upload(&mut self, path: Path, bytes: u8) {
+        let Some(Item::File { ino: held, .. }) = self.model.0.get(&text(path)).cloned() else {
+            return;
+        };
+        let bench = &self.bench;
+        let (folder, file) = path;
+        let dir = self.dir(folder).await.unwrap();
+        let ino = bench.ino(dir, &format!("f{file}")).await;
+        same(ino, held);
+        let target = bench.bucket.target(ino).unwrap();
+        let options = PutOptions { condition: target.condition, metadata: target.metadata };
+        let body = vec![0; usize::from(bytes)];
+        let version = bench.fake.put(&target.key, body.into(), &options).await.unwrap();
+        let size = u64::from(bytes);
+        bench.bucket.publish(ino, Published { key: target.key, version, size });
+        self.model.0.insert(text(path), Item::File { ino: Some(ino), size, published: true });
+    }
+
+    async fn rename(&mut self, from: Path, to: Path, free: bool) {
+        let (Some(from_dir), Some(to_dir)) = (self.dir(from.0).await, self.dir(to.0).await) else {
+            return;
+        };
+        let (old, new) = (name(&format!("f{}", from.1)), name(&format!("f{}", to.1)));
+        let mode = if free { RenameMode::NoReplace } else { RenameMode::Replace };
+        let moved = self.bench.bucket.rename((from_dir, &old), (to_dir, &new), mode).await;
+        let there = self.model.0.get(&text(to)).cloned();
+        match (self.model.0.get(&text(from)).cloned(), there) {
+            (None, _) => not_found(moved),
+            (Some(_), Some(_)) if free => assert_eq!(moved.unwrap_err().kind, ErrorKind::Exists),
+            (Some(_), _) if from == to => assert_eq!(moved.unwrap(), None),
+            (Some(item), there) => {
+                match (moved.unwrap(), there) {
+                    (Some(replaced), Some(Item::File { ino, .. })) => same(replaced, ino),
+                    (None, None) => {}
+                    (replaced, there) => panic!("{replaced:?} was replaced, not {there:?}"),
+                }
+                self.model.0.remove(&text(from));
+                self.model.0.insert(text(to), item);
+            }
+        }
+    }
+
+    /// Lists and looks up everything in a folder.
+    async fn compare(&self, folder: Option<u8>) {
+        let Some(dir) = self.dir(folder).await else { return };
+        let listed = self.bench.bucket.list(dir).await.unwrap();
+        let want = self.model.names(folder);
+        assert_eq!(
+            super::names(&listed),
+            want.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        );
+        for (text, item) in want {
+            let attr = self.bench.lookup(dir, &text).await.unwrap().attr;
+            match item {
+                Item::File { ino, size, .. } => {
+                    assert_eq!((attr.kind, attr.size), (FileKind::File, size));
+                    same(attr.ino, ino);
+                }
+                Item::Folder => assert_eq!(attr.kind, FileKind::Directory),
+            }
+        }
+    }
+
+    /// Another mount sees what is published, and every folder.
+    async fn compare_from_elsewhere(&self) {
+        let other = Bench::over(self.bench.fake.clone(), BucketOptions::default());
+        for folder in [None, Some(0), Some(1), Some(2)] {
+            let dir = match folder {
+                None => Ino::ROOT,
+                Some(folder) => {
+                    let found = other.lookup(Ino::ROOT, &folder_name(folder)).await;
+                    assert_eq!(found.is_ok(), self.model.has_folder(Some(folder)));
+                    let Ok(entry) = found else { continue };
+                    entry.attr.ino
+                }
+            };
+            let listed = other.names(dir).await;
+            for (name, item) in self.model.names(folder) {
+                let published = match item {
+                    Item::File { published, .. } => published,
+                    Item::Folder => true,
+                };
+                // What was moved over an object and is not uploaded has that object's name.
+                assert!(!published || listed.contains(&name), "{name} of {folder:?}");
+            }
+        }
+    }
+}
+
+fn same(ino: Ino, held: Option<Ino>) {
+    assert!(held.is_none_or(|held| held == ino), "{ino} is not {held:?}");
+}
+
+fn not_found<T: std::fmt::Debug>(outcome: Result<T, Error>) {
+    assert_eq!(outcome.unwrap_err().kind, ErrorKind::NotFound);
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+    #[test]
+    fn any_operations_leave_what_a_file_system_would_have(
+        steps in proptest::collection::vec(step(), 1..60),
+        nodes_max in prop_oneof![Just(1_usize), Just(4), Just(1000)],
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let options = BucketOptions { nodes_max, ..BucketOptions::default() };
+            let bench = Bench::over(remote::Fake::new(), options);
+            let mut world = World { bench, model: Model::default() };
+            for step in steps {
+                world.take(step).await;
+            }
+            for folder in [None, Some(0), Some(1), Some(2)] {
+                world.compare(folder).await;
+            }
+            world.bench.expire();
+            for folder in [None, Some(0), Some(1), Some(2)] {
+                world.compare(folder).await;
+            }
+            world.compare_from_elsewhere().await;
+        });
+    }
+}

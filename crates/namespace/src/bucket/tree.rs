@@ -1,0 +1,280 @@
+//! The nodes of a bucket that are remembered: a part of the tree, and never more than allowed.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use base::{Attr, Ino, Name, Timestamp};
+use remote::Key;
+
+use super::idle::Idle;
+use super::keys;
+use super::looks::{Looks, Source};
+use super::nodes::{Folder, Hold, Kind, Node, Place};
+use super::numbers;
+use crate::{Error, ErrorKind, Owner, Result};
+
+/// How many nodes one call of [`Tree::shrink`] passes over that cannot go.
+const SHRINK_SKIPS_MAX: usize = 64;
+
+/// How nodes look of which nobody says anything, and when the mount began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Defaults {
+    pub(super) owner: Owner,
+    pub(super) file_mode: u16,
+    pub(super) folder_mode: u16,
+    pub(super) start: Timestamp,
+}
+
+/// The remembered nodes.
+///
+/// Invariant: a node is `Named` by a parent that is a remembered folder and has it among its
+/// children under that name, and by nothing else; the root is always there; a node without a name
+/// is held and has no children.
+#[derive(Debug)]
+pub(super) struct Tree {
+    nodes: HashMap<Ino, Node>,
+    idle: Idle,
+    pub(super) defaults: Defaults,
+}
+
+impl Tree {
+    /// The root alone.
+    pub(super) fn new(defaults: Defaults) -> Tree {
+        let root = Node {
+            place: Place::Root,
+            kind: Kind::Folder(Folder::default()),
+            looks: Looks::new(
+                defaults.folder_mode,
+                defaults.owner,
+                defaults.start,
+                Source::Assumed,
+            ),
+            as_of: None,
+            hold: Hold::Held,
+        };
+        Tree { nodes: HashMap::from([(Ino::ROOT, root)]), idle: Idle::default(), defaults }
+    }
+
+    /// The node `ino`, if it is remembered.
+    pub(super) fn node(&self, ino: Ino) -> Option<&Node> {
+        self.nodes.get(&ino)
+    }
+
+    /// How many nodes are remembered.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The node `ino`, if it is remembered.
+    pub(super) fn node_mut(&mut self, ino: Ino) -> Option<&mut Node> {
+        self.nodes.get_mut(&ino)
+    }
+
+    /// The node `ino` for the operation `op`, which the kernel named by number: it holds it.
+    pub(super) fn named_by_kernel(&mut self, op: &'static str, ino: Ino) -> Result<&mut Node> {
+        self.hold(ino);
+        self.nodes.get_mut(&ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))
+    }
+
+    /// The folder `ino`.
+    pub(super) fn folder(&self, ino: Ino) -> Option<&Folder> {
+        self.node(ino)?.as_folder()
+    }
+
+    /// The folder `ino`.
+    pub(super) fn folder_mut(&mut self, ino: Ino) -> Option<&mut Folder> {
+        match &mut self.nodes.get_mut(&ino)?.kind {
+            Kind::Folder(folder) => Some(folder),
+            Kind::File(_) => None,
+        }
+    }
+
+    /// What the keys in the folder `ino` begin with, for the operation `op`.
+    pub(super) fn prefix(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        let node = self.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
+        if node.as_folder().is_none() {
+            return Err(Error::node(ErrorKind::NotDirectory, op, ino));
+        }
+        let mut parts: Vec<&[u8]> = Vec::new();
+        let mut place = &node.place;
+        loop {
+            match place {
+                Place::Root => break,
+                Place::Named { parent, name } => {
+                    parts.extend([b"/", name.as_bytes()]);
+                    place = &self.node(*parent).expect("a parent is remembered").place;
+                }
+                Place::Unlinked => return Err(Error::node(ErrorKind::NotFound, op, ino)),
+                Place::Replaced => return Err(Error::node(ErrorKind::Stale, op, ino)),
+            }
+        }
+        parts.reverse();
+        Ok(Key::new(parts.concat()))
+    }
+
+    /// The key of the file `ino`, for the operation `op`.
+    pub(super) fn key(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        let node = self.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
+        match &node.place {
+            Place::Named { parent, name } => Ok(keys::file(&self.prefix(op, *parent)?, name)),
+            Place::Root => Err(Error::node(ErrorKind::IsDirectory, op, ino)),
+            Place::Unlinked => Err(Error::node(ErrorKind::NotFound, op, ino)),
+            Place::Replaced => Err(Error::node(ErrorKind::Stale, op, ino)),
+        }
+    }
+
+    /// The node `name` in the folder `parent`, if it is remembered.
+    pub(super) fn child(&self, parent: Ino, name: &Name) -> Option<Ino> {
+        self.folder(parent)?.children.get(name).copied()
+    }
+
+    /// What `stat` says of `ino`, which is remembered.
+    pub(super) fn attr(&self, ino: Ino) -> Attr {
+        self.node(ino).expect("asked for under the lock under which it was found").attr(ino)
+    }
+
+    /// Whether a file below `ino` is not published.
+    pub(super) fn unpublished_below(&self, ino: Ino) -> bool {
+        self.node(ino).is_some_and(|node| match &node.kind {
+            Kind::File(file) => file.unpublished(),
+            Kind::Folder(folder) => {
+                folder.children.values().any(|&child| self.unpublished_below(child))
+            }
+        })
+    }
+
+    /// How a node of the kind looks that the bucket tells nothing more of.
+    pub(super) fn assumed(&self, kind: &Kind, time: Option<Timestamp>) -> Looks {
+        let defaults = self.defaults;
+        let mode = match kind {
+            Kind::File(_) => defaults.file_mode,
+            Kind::Folder(_) => defaults.folder_mode,
+        };
+        Looks::new(mode, defaults.owner, time.unwrap_or(defaults.start), Source::Assumed)
+    }
+
+    /// Makes the node `name` in the folder `parent`, where no such name is. Nobody holds it yet.
+    pub(super) fn insert(
+        &mut self,
+        (parent, name): (Ino, &Name),
+        kind: Kind,
+        looks: Looks,
+        as_of: Duration,
+    ) -> Ino {
+        let prefix = self.prefix("insert", parent).expect("callers hold a named folder");
+        let path = keys::file(&prefix, name);
+        let ino = numbers::number(path.as_bytes(), |ino| self.nodes.contains_key(&ino));
+        let hold = Hold::Idle(self.idle.touch(ino, None));
+        let place = Place::Named { parent, name: name.clone() };
+        self.nodes.insert(ino, Node { place, kind, looks, as_of: Some(as_of), hold });
+        let folder = self.folder_mut(parent).expect("it had a prefix");
+        let before = folder.children.insert(name.clone(), ino);
+        assert!(before.is_none(), "a name names one node");
+        ino
+    }
+
+    /// Takes the name off `ino` and all that is below it. What nobody holds is forgotten.
+    pub(super) fn detach(&mut self, ino: Ino, nowhere: &Place) {
+        assert!(matches!(nowhere, Place::Unlinked | Place::Replaced));
+        self.unname(ino);
+        let Some(node) = self.nodes.get_mut(&ino) else { return };
+        assert!(node.place != Place::Root, "the root stays");
+        node.place = nowhere.clone();
+        let children = match &mut node.kind {
+            Kind::File(_) => Vec::new(),
+            Kind::Folder(folder) => folder.children.values().copied().collect(),
+        };
+        for child in children {
+            self.detach(child, nowhere);
+        }
+        if matches!(self.nodes[&ino].hold, Hold::Idle(_)) {
+            self.remove(ino);
+        }
+    }
+
+    /// Gives `ino` another name, one that is free.
+    pub(super) fn rename(&mut self, ino: Ino, to: (Ino, &Name)) {
+        self.unname(ino);
+        let (parent, name) = to;
+        let folder = self.folder_mut(parent).expect("callers hold a named folder");
+        let before = folder.children.insert(name.clone(), ino);
+        assert!(before.is_none(), "a name names one node");
+        let node = self.nodes.get_mut(&ino).expect("callers hold a node");
+        node.place = Place::Named { parent, name: name.clone() };
+    }
+
+    fn unname(&mut self, ino: Ino) {
+        let Some(node) = self.node(ino) else { return };
+        if let Place::Named { parent, name } = node.place.clone() {
+            let folder = self.folder_mut(parent).expect("a parent is a folder");
+            folder.children.remove(&name);
+        }
+    }
+
+    /// The names in the folder `ino` changed here.
+    pub(super) fn names_changed(&mut self, ino: Ino, now: Timestamp) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.looks.names_changed(now);
+        }
+    }
+
+    /// The kernel knows `ino`. Returns whether we do.
+    pub(super) fn hold(&mut self, ino: Ino) -> bool {
+        let Some(node) = self.nodes.get_mut(&ino) else { return false };
+        if let Hold::Idle(tick) = node.hold {
+            self.idle.remove(Some(tick));
+            node.hold = Hold::Held;
+        }
+        true
+    }
+
+    /// The kernel no longer knows `ino`.
+    pub(super) fn let_go(&mut self, ino: Ino) {
+        let Some(node) = self.nodes.get_mut(&ino) else { return };
+        match (&node.place, node.hold) {
+            (Place::Root, _) | (_, Hold::Idle(_)) => {}
+            (Place::Named { .. }, Hold::Held) => {
+                node.hold = Hold::Idle(self.idle.touch(ino, None));
+            }
+            (Place::Unlinked | Place::Replaced, Hold::Held) => self.remove(ino),
+        }
+    }
+
+    /// `ino` was of use: it goes later.
+    pub(super) fn touch(&mut self, ino: Ino) {
+        if let Some(node) = self.nodes.get_mut(&ino)
+            && let Hold::Idle(tick) = node.hold
+        {
+            node.hold = Hold::Idle(self.idle.touch(ino, Some(tick)));
+        }
+    }
+
+    /// Forgets nodes that nobody holds until at most `nodes_max` of them are left: the least lately
+    /// used first, but none with unpublished bytes, a folder after what is in it, and not `spared`.
+    pub(super) fn shrink(&mut self, nodes_max: usize, spared: Option<Ino>) {
+        let mut skips = 0;
+        while nodes_max < self.idle.len() && skips < SHRINK_SKIPS_MAX {
+            let ino = self.idle.first().expect("there are more than none");
+            let node = &self.nodes[&ino];
+            let empty = node.as_folder().is_none_or(|folder| folder.children.is_empty());
+            if node.unpublished() || !empty || spared == Some(ino) {
+                self.touch(ino);
+                skips += 1;
+                continue;
+            }
+            if let Place::Named { parent, name } = node.place.clone() {
+                self.unname(ino);
+                let folder = self.folder_mut(parent).expect("a parent is a folder");
+                folder.windows.forget(&name);
+            }
+            self.remove(ino);
+        }
+    }
+
+    fn remove(&mut self, ino: Ino) {
+        if let Some(Node { hold: Hold::Idle(tick), .. }) = self.nodes.remove(&ino) {
+            self.idle.remove(Some(tick));
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! In-memory store with versions, conditions and scheduled faults, for tests.
+//!
+//! It takes every key that is not empty, counts the calls of each kind, and fails or waits exactly
+//! when told to. All clones are the same store, so a test keeps one to look at from the side.
+
+mod gate;
+mod schedule;
+
+pub use gate::Gate;
+pub use schedule::{Fault, Op};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::{ByteRange, Timestamp};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use parking_lot::Mutex;
+
+use crate::{
+    Body, Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+};
+use gate::Gates;
+use schedule::Schedule;
+
+/// What a call does to the state, before it is known for which key.
+type Step<T> = std::result::Result<T, ErrorKind>;
+
+/// The pieces in which bodies come, so that readers meet more than one.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// When the first object was written.
+const FIRST_SECS: i64 = 1_700_000_000;
+
+/// An object store in memory.
+#[derive(Clone, Debug)]
+pub struct Fake {
+    personality: Personality,
+    state: Arc<Mutex<State>>,
+    schedule: Arc<Schedule>,
+    gates: Arc<Gates>,
+}
+
+// Invariant: a version or an upload id is given out once.
+#[derive(Debug, Default)]
+struct State {
+    objects: BTreeMap<Key, Object>,
+    uploads: BTreeMap<String, Upload>,
+    writes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Object {
+    bytes: Bytes,
+    meta: Meta,
+}
+
+#[derive(Debug)]
+struct Upload {
+    key: Key,
+    metadata: Metadata,
+    parts: BTreeMap<PartNumber, (PartTag, Bytes)>,
+}
+
+impl Fake {
+    /// An empty store that takes parts of any size.
+    #[expect(clippy::new_without_default, reason = "a second way to say the same")]
+    pub fn new() -> Fake {
+        Fake::with(Personality {
+            part_bytes_min: 1,
+            part_bytes_max: 5 << 30,
+            parts_max: 10_000,
+            object_bytes_max: 5 << 40,
+            conditional_writes: true,
+        })
+    }
+
+    /// An empty store with these limits.
+    pub fn with(personality: Personality) -> Fake {
+        Fake { personality, state: Arc::default(), schedule: Arc::default(), gates: Arc::default() }
+    }
+
+    /// The next call of `op` does nothing and fails like this. Several are taken one by one.
+    pub fn fail_next(&self, op: Op, kind: ErrorKind) {
+        self.schedule.push(op, Fault::Refuse(kind));
+    }
+
+    /// The next call of `op` is carried out, but its caller hears of a transient fault.
+    pub fn lose_next_answer(&self, op: Op) {
+        self.schedule.push(op, Fault::LoseAnswer);
+    }
+
+    /// The body of the next `get` breaks off after `bytes` with a transient fault.
+    pub fn break_next_body(&self, bytes: u64) {
+        self.schedule.push(Op::Get, Fault::BreakBody { bytes });
+    }
+
+    /// Calls off the faults that have not come yet.
+    pub fn forget_faults(&self) {
+        self.schedule.clear();
+    }
+
+    /// Keeps calls of `op` waiting, before they do anything, until the gate lets them through.
+    pub fn hold(&self, op: Op) -> Gate {
+        self.gates.shut(op)
+    }
+
+    /// How many calls of `op` were made.
+    pub fn calls(&self, op: Op) -> u64 {
+        self.schedule.calls(op)
+    }
+
+    /// How many calls were made in all.
+    pub fn calls_total(&self) -> u64 {
+        Op::ALL.iter().map(|&op| self.calls(op)).sum()
+    }
+
+    /// Writes an object past all faults and counters, as another client would.
+    pub fn insert(&self, key: &Key, bytes: impl Into<Bytes>, metadata: Metadata) -> Version {
+        self.state.lock().write(key, bytes.into(), metadata)
+    }
+
+    /// Removes an object past all faults and counters. Says whether there was one.
+    pub fn remove(&self, key: &Key) -> bool {
+        self.state.lock().objects.remove(key).is_some()
+    }
+
+    /// The bytes of an object.
+    pub fn bytes(&self, key: &Key) -> Option<Bytes> {
+        self.state.lock().objects.get(key).map(|object| object.bytes.clone())
+    }
+
+    /// What is known of an object.
+    pub fn meta(&self, key: &Key) -> Option<Meta> {
+        self.state.lock().objects.get(key).map(|object| object.meta.clone())
+    }
+
+    /// Every key, in order.
+    pub fn keys(&self) -> Vec<Key> {
+        self.state.lock().objects.keys().cloned().collect()
+    }
+
+    /// How many uploads are neither completed nor aborted.
+    pub fn uploads_open(&self) -> usize {
+        self.state.lock().uploads.len()
+    }
+
+    /// One call: counted, held, failed or carried out.
+    async fn call<T>(
+        &self,
+        op: Op,
+        key: &Key,
+        act: impl FnOnce(&mut State) -> Step<T>,
+    ) -> Result<(T, Option<Fault>)> {
+        let name = op.name();
+        let fault = self.schedule.begin(op);
+        self.gates.pass(op).await;
+        match fault {
+            Some(Fault::Refuse(kind)) => {
+                Err(Error::new(kind, name, key).because("refused on schedule"))
+            }
+            Some(Fault::LoseAnswer) => {
+                // The caller cannot know how it went, not even if it failed.
+                let _ = act(&mut self.state.lock());
+                let kind = ErrorKind::Transient { retry_after: None };
+                Err(Error::new(kind, name, key).because("answer lost on schedule"))
+            }
+            Some(Fault::BreakBody { .. }) | None => {
+                let done = act(&mut self.state.lock());
+                let value = done.map_err(|kind| Error::new(kind, name, key))?;
+                Ok((value, fault))
+            }
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self, key: &Key, bytes: Bytes, metadata: Metadata) -> Version {
+        self.writes += 1;
+        let version = Version::new(&format!("v{}", self.writes));
+        let modified = Timestamp { secs: FIRST_SECS + i64::from(self.writes), nanos: 0 };
+        let size = bytes.len() as u64;
+        let meta = Meta { size, version: version.clone(), modified, metadata };
+        self.objects.insert(key.clone(), Object { bytes, meta });
+        version
+    }
+
+    fn object(&self, key: &Key) -> Step<&Object> {
+        self.objects.get(key).ok_or(ErrorKind::NotFound)
+    }
+
+    fn check(&self, key: &Key, condition: &Condition) -> Step<()> {
+        let holds = match condition {
+            Condition::Always => true,
+            Condition::Absent => !self.objects.contains_key(key),
+            Condition::Is(version) => {
+                self.objects.get(key).is_some_and(|object| object.meta.version == *version)
+            }
+        };
+        if holds { Ok(()) } else { Err(ErrorKind::Changed) }
+    }
+
+    fn upload(&mut self, key: &Key, upload: &UploadId) -> Step<&mut Upload> {
+        let found = self.uploads.get_mut(&upload.0).filter(|upload| upload.key == *key);
+        found.ok_or(ErrorKind::NotFound)
+    }
+
+    fn list(&self, request: &ListRequest) -> Page {
+        let prefix = request.prefix.as_bytes();
+        let (from, past) = match (&request.continuation, &request.start_after) {
+            (Some(token), _) => (decode(token), true),
+            (None, Some(key)) => (key.as_bytes().to_vec(), false),
+            (None, None) => (Vec::new(), false),
+        };
+        let mut entries: Vec<Entry> = Vec::new();
+        let keys = self.objects.range(Key::from(&from[..])..).skip_while(|(key, _)| {
+            // Behind an earlier page's folded prefix all of it is done with.
+            let done = past && from.ends_with(b"/") && request.delimited && from != prefix;
+            key.as_bytes() == from && !from.is_empty() || done && key.as_bytes().starts_with(&from)
+        });
+        for (key, object) in keys.filter(|(key, _)| key.as_bytes().starts_with(prefix)) {
+            let rest = &key.as_bytes()[prefix.len()..];
+            let slash = rest.iter().position(|&byte| byte == b'/').filter(|_| request.delimited);
+            let entry = if let Some(slash) = slash {
+                Entry::Prefix(Key::from(&key.as_bytes()[..=prefix.len() + slash]))
+            } else {
+                let meta = Meta { metadata: Metadata::new(), ..object.meta.clone() };
+                Entry::Object(key.clone(), meta)
+            };
+            if entries.last() == Some(&entry) {
+                continue;
+            }
+            if entries.len() == usize::from(request.entries_max.max(1)) {
+                let next = entries.last().map(|last| encode(last.key()));
+                return Page { entries, next };
+            }
+            entries.push(entry);
+        }
+        Page { entries, next: None }
+    }
+}
+
+fn encode(key: &Key) -> String {
+    key.as_bytes().iter().map(|&byte| char::from(byte)).collect()
+}
+
+fn decode(token: &str) -> Vec<u8> {
+    token.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(u8::MAX)).collect()
+}
+
+fn check_write(op: Op, key: &Key, options: &PutOptions) -> Result<()> {
+    let refuse = |words: String| Error::new(ErrorKind::Unsupported, op.name(), key).because(words);
+    if key.as_bytes().is_empty() {
+        return Err(refuse("an object needs a name".to_owned()));
+    }
+    metadata::check_names(&options.metadata).map_err(refuse)
+}
+
+fn body(key: &Key, bytes: &Bytes, range: ByteRange, fault: Option<&Fault>) -> Body {
+    let breaks_at = match fault {
+        Some(Fault::BreakBody { bytes }) => range.start().saturating_add(*bytes),
+        Some(Fault::Refuse(_) | Fault::LoseAnswer) | None => u64::MAX,
+    };
+    let slice = |piece: ByteRange| {
+        let index = |at: u64| usize::try_from(at).expect("within an object in memory");
+        Ok(bytes.slice(index(piece.start())..index(piece.end())))
+    };
+    let whole = range.below(breaks_at);
+    let mut pieces: Vec<Result<Bytes>> =
+        whole.map(|whole| whole.pieces(PIECE_BYTES).map(slice).collect()).unwrap_or_default();
+    if breaks_at < range.end() {
+        let kind = ErrorKind::Transient { retry_after: None };
+        pieces.push(Err(Error::new(kind, "get", key).because("broken on schedule")));
+    }
+    futures::stream::iter(pieces).boxed()
+}
+
+#[async_trait]
+impl Remote for Fake {
+    fn personality(&self) -> Personality {
+        self.personality
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        let act = |state: &mut State| Ok(state.object(key)?.meta.clone());
+        Ok(self.call(Op::Head, key, act).await?.0)
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        let act = |state: &mut State| {
+            let object = state.object(key)?;
+            if version.is_some_and(|version| *version != object.meta.version) {
+                return Err(ErrorKind::Changed);
+            }
+            let within = range.end() <= object.meta.size;
+            if within { Ok(object.bytes.clone()) } else { Err(ErrorKind::Unsupported) }
+        };
+        let (bytes, fault) = self.call(Op::Get, key, act).await?;
+        Ok(body(key, &bytes, range, fault.as_ref()))
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        check_write(Op::Put, key, options)?;
+        let act = |state: &mut State| {
+            state.check(key, &options.condition)?;
+            Ok(state.write(key, bytes, options.metadata.clone()))
+        };
+        Ok(self.call(Op::Put, key, act).await?.0)
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        check_write(Op::UploadCreate, key, options)?;
+        let act = |state: &mut State| {
+            state.writes += 1;
+            let id = format!("u{}", state.writes);
+            let (key, metadata) = (key.clone(), options.metadata.clone());
+            state.uploads.insert(id.clone(), Upload { key, metadata, parts: BTreeMap::new() });
+            Ok(UploadId(id))
+        };
+        Ok(self.call(Op::UploadCreate, key, act).await?.0)
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        let act = |state: &mut State| {
+            state.writes += 1;
+            let tag = PartTag(format!("p{}", state.writes));
+            state.upload(key, upload)?.parts.insert(part, (tag.clone(), bytes));
+            Ok(tag)
+        };
+        Ok(self.call(Op::UploadPart, key, act).await?.0)
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        let act = |state: &mut State| {
+            let kept = state.upload(key, upload)?;
+            let ordered = parts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let mut whole = Vec::new();
+            for (number, tag) in parts {
+                let sent = kept.parts.get(number).filter(|(sent, _)| sent == tag);
+                whole.extend_from_slice(&sent.ok_or(ErrorKind::Unsupported)?.1);
+            }
+            if parts.is_empty() || !ordered {
+                return Err(ErrorKind::Unsupported);
+            }
+            let metadata = kept.metadata.clone();
+            state.check(key, condition)?;
+            state.uploads.remove(&upload.0);
+            Ok(state.write(key, whole.into(), metadata))
+        };
+        Ok(self.call(Op::UploadComplete, key, act).await?.0)
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        let act = |state: &mut State| {
+            state.uploads.remove(&upload.0);
+            Ok(())
+        };
+        Ok(self.call(Op::UploadAbort, key, act).await?.0)
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let act = |state: &mut State| {
+            let source = state.object(from)?.clone();
+            if source.meta.version != *version {
+                return Err(ErrorKind::Changed);
+            }
+            state.check(to, condition)?;
+            Ok(state.write(to, source.bytes, source.meta.metadata))
+        };
+        Ok(self.call(Op::Copy, from, act).await?.0)
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        let act = |state: &mut State| {
+            state.objects.remove(key);
+            Ok(())
+        };
+        Ok(self.call(Op::Delete, key, act).await?.0)
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        let act = |state: &mut State| Ok(state.list(request));
+        Ok(self.call(Op::List, &request.prefix, act).await?.0)
+    }
+}

@@ -1,0 +1,218 @@
+//! A local folder as an object store: each key is the file of that path.
+//!
+//! People find the objects as ordinary files, and ordinary files are objects. What cannot be a
+//! plain file (`a//b`, `x` beside `x/y`, names of over 255 bytes) lives in `.quayfs` inside the
+//! folder; [`place`] says where. A folder without anything in it is the object `folder/`.
+//! Symbolic links and special files are neither shown nor followed nor replaced.
+
+mod disk;
+mod fault;
+mod find;
+mod levels;
+mod list;
+mod place;
+mod read;
+mod stamp;
+mod tree;
+mod upload;
+mod write;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::ByteRange;
+use bytes::Bytes;
+use futures::StreamExt as _;
+
+use crate::{
+    Body, Condition, Error, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
+    PutOptions, Remote, Result, UploadId, Version, metadata,
+};
+use disk::Disk;
+use fault::{Fault, Outcome};
+
+/// The longest key, as in S3. With every byte escaped it still is a path that the kernel takes.
+const KEY_BYTES_MAX: usize = 1024;
+
+/// A local folder as an object store.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    disk: Arc<Disk>,
+}
+
+impl Folder {
+    /// Opens the folder at `path`, which must be there. Nothing is written to it before the first
+    /// object is.
+    pub fn open(path: &Path) -> Result<Folder> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let key = Key::from(path.as_os_str().as_bytes());
+        let disk = Disk::open(path).map_err(|fault| fault.of_call("open folder", &key))?;
+        Ok(Folder { disk: Arc::new(disk) })
+    }
+
+    /// Runs file calls where they may block.
+    async fn run<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        key: &Key,
+        call: impl FnOnce(&Disk) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let disk = Arc::clone(&self.disk);
+        let outcome = blocking(move || call(&disk)).await;
+        outcome.map_err(|fault| fault.of_call(op, key))
+    }
+}
+
+async fn blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(call).await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+#[async_trait]
+impl Remote for Folder {
+    fn personality(&self) -> Personality {
+        Personality {
+            part_bytes_min: 1,
+            part_bytes_max: 5 << 30,
+            parts_max: 10_000,
+            object_bytes_max: 8 << 40,
+            conditional_writes: true,
+        }
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        let wanted = key.clone();
+        self.run("head", key, move |disk| disk.head(&wanted)).await
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        let (wanted, version) = (key.clone(), version.cloned());
+        let reading = self
+            .run("get", key, move |disk| disk.open_range(&wanted, range, version.as_ref()))
+            .await?;
+        let key = key.clone();
+        let pieces = futures::stream::try_unfold(reading, move |reading| {
+            let key = key.clone();
+            async move {
+                let next = blocking(move || reading.next()).await;
+                next.map_err(|fault| fault.of_call("get", &key))
+            }
+        });
+        Ok(pieces.boxed())
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        check_put("put", key, options)?;
+        let (wanted, options) = (key.clone(), options.clone());
+        self.run("put", key, move |disk| disk.put(&wanted, &bytes, &options)).await
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        check_put("upload create", key, options)?;
+        let (wanted, options) = (key.clone(), options.clone());
+        self.run("upload create", key, move |disk| disk.upload_create(&wanted, &options)).await
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        let (wanted, upload) = (key.clone(), upload.clone());
+        let call = move |disk: &Disk| disk.upload_part(&wanted, &upload, part, &bytes);
+        self.run("upload part", key, call).await
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        let (wanted, upload) = (key.clone(), upload.clone());
+        let (parts, condition) = (parts.to_vec(), condition.clone());
+        let call = move |disk: &Disk| disk.upload_complete(&wanted, &upload, &parts, &condition);
+        self.run("upload complete", key, call).await
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        let (wanted, upload) = (key.clone(), upload.clone());
+        self.run("upload abort", key, move |disk| disk.upload_abort(&wanted, &upload)).await
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        check_key("copy", to)?;
+        let (source, version) = (from.clone(), version.clone());
+        let (target, condition) = (to.clone(), condition.clone());
+        let call = move |disk: &Disk| copy(disk, &source, &version, &target, &condition);
+        self.run("copy", from, call).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        let wanted = key.clone();
+        self.run("delete", key, move |disk| disk.delete(&wanted)).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        let wanted = request.clone();
+        self.run("list", &request.prefix, move |disk| disk.list(&wanted)).await
+    }
+}
+
+fn check_key(op: &'static str, key: &Key) -> Result<()> {
+    let refused = match key.as_bytes().len() {
+        0 => "an object needs a name",
+        1..=KEY_BYTES_MAX => return Ok(()),
+        _ => "the key is longer than 1,024 bytes",
+    };
+    Err(Fault::new(crate::ErrorKind::Unsupported, refused).of_call(op, key))
+}
+
+fn check_put(op: &'static str, key: &Key, options: &PutOptions) -> Result<()> {
+    check_key(op, key)?;
+    metadata::check_names(&options.metadata)
+        .map_err(|words| Error::new(crate::ErrorKind::Unsupported, op, key).because(words))
+}
+
+fn copy(
+    disk: &Disk,
+    from: &Key,
+    version: &Version,
+    to: &Key,
+    condition: &Condition,
+) -> Outcome<Version> {
+    let meta = disk.head(from)?;
+    if meta.version != *version {
+        return Err(Fault::changed());
+    }
+    let options = PutOptions { condition: condition.clone(), metadata: meta.metadata };
+    let Some((mut source, stat)) = disk.open_object(from)? else {
+        return disk.put(to, b"", &options);
+    };
+    if stamp::version(&stat) != *version {
+        return Err(Fault::changed());
+    }
+    let mut draft = disk.draft()?;
+    std::io::copy(&mut source, &mut draft.file)?;
+    let after: File = source;
+    let now = rustix::fs::fstat(&after)?;
+    if (now.st_size, now.st_mtime, now.st_mtime_nsec)
+        != (stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
+    {
+        return Err(Fault::changed());
+    }
+    disk.publish(to, draft, &options.metadata, condition)
+}

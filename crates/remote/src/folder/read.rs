@@ -1,0 +1,90 @@
+//! Reads an object's bytes from one open file, so that they are all of one version.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use base::ByteRange;
+use bytes::Bytes;
+use rustix::fs::Stat;
+
+use super::disk::Disk;
+use super::fault::{Fault, Outcome};
+use super::stamp;
+use crate::{ErrorKind, Key, Version};
+
+/// How much one file call reads: enough that the calls do not count.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// A part of an object that is still to be read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    file: Arc<File>,
+    /// As the file was when it was opened.
+    stat: Stat,
+    rest: Option<ByteRange>,
+}
+
+impl Disk {
+    pub(super) fn open_range(
+        &self,
+        key: &Key,
+        range: ByteRange,
+        version: Option<&Version>,
+    ) -> Outcome<Reading> {
+        let opened = self.open_object(key)?;
+        let (found, size) = match &opened {
+            Some((_, stat)) => (stamp::version(stat), stamp::size(stat)),
+            None => (self.head(key)?.version, 0),
+        };
+        if version.is_some_and(|version| *version != found) {
+            return Err(Fault::changed());
+        }
+        match opened {
+            Some((file, stat)) if range.end() <= size => {
+                Ok(Reading { file: Arc::new(file), stat, rest: Some(range) })
+            }
+            Some(_) | None => {
+                Err(Fault::new(ErrorKind::Unsupported, "the range goes past the object's end"))
+            }
+        }
+    }
+}
+
+impl Reading {
+    /// The next piece, and what is left after it; `None` at the end.
+    pub(super) fn next(mut self) -> Outcome<Option<(Bytes, Reading)>> {
+        let Some(range) = self.rest else { return Ok(None) };
+        let piece = range.pieces(PIECE_BYTES).next().expect("a range has a piece");
+        self.rest = ByteRange::new(piece.end(), range.end());
+
+        let len = usize::try_from(piece.len()).expect("a piece is small");
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let at = piece.start() + bytes.len() as u64;
+            let mut rest = Vec::with_capacity(0);
+            let read = if bytes.is_empty() {
+                rustix::io::pread(&*self.file, rustix::buffer::spare_capacity(&mut bytes), at)?
+            } else {
+                rest.resize(len - bytes.len(), 0);
+                let read = rustix::io::pread(&*self.file, &mut rest[..], at)?;
+                bytes.extend_from_slice(&rest[..read]);
+                read
+            };
+            if read == 0 {
+                return Err(Fault::new(ErrorKind::Changed, "the file was cut short"));
+            }
+        }
+        self.check_unchanged()?;
+        bytes.truncate(len);
+        Ok(Some((Bytes::from(bytes), self)))
+    }
+
+    /// Another program may write into the file itself. The inode's times also move when a new
+    /// version replaces it, so only what follows from its bytes is compared.
+    fn check_unchanged(&self) -> Outcome<()> {
+        let now = rustix::fs::fstat(&*self.file)?;
+        let same = (now.st_size, now.st_mtime, now.st_mtime_nsec)
+            == (self.stat.st_size, self.stat.st_mtime, self.stat.st_mtime_nsec);
+        if same { Ok(()) } else { Err(Fault::changed()) }
+    }
+}

@@ -1,0 +1,294 @@
+//! Decorator: repeats what may be repeated, within a deadline.
+//!
+//! A call that failed in passing may have been carried out all the same. Most calls do not mind
+//! being carried out twice; a conditional write does: its repeat meets its own success and is told
+//! `Changed`. Writes therefore carry [`UPLOAD_ID`] in their metadata, and a HEAD tells our own
+//! success from somebody else's change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::{ByteRange, Clock, Counter, Metrics, Rng};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+use crate::backoff::{Next, RetryOptions, Tries};
+use crate::{
+    Body, Condition, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
+};
+
+/// How many uploads under way are remembered with their ids.
+const UPLOADS_MAX: usize = 100_000;
+
+/// A store that is asked again.
+#[derive(Clone, Debug)]
+pub struct Retry {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inner: Arc<dyn Remote>,
+    options: RetryOptions,
+    clock: Arc<dyn Clock>,
+    rng: Rng,
+    metrics: Arc<Metrics>,
+    // The ids in the metadata of uploads under way. Invariant: at most `UPLOADS_MAX`.
+    uploads: Mutex<BTreeMap<String, String>>,
+}
+
+/// What came of a call, and whether an earlier try of it may have been carried out.
+struct Outcome<T> {
+    result: Result<T>,
+    history: History,
+}
+
+/// How often a call was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum History {
+    Once,
+    Repeated,
+}
+
+impl Retry {
+    /// `inner`, with failed calls repeated.
+    pub fn new(
+        inner: Arc<dyn Remote>,
+        options: RetryOptions,
+        clock: Arc<dyn Clock>,
+        rng: Rng,
+        metrics: Arc<Metrics>,
+    ) -> Retry {
+        let uploads = Mutex::new(BTreeMap::new());
+        Retry { shared: Arc::new(Shared { inner, options, clock, rng, metrics, uploads }) }
+    }
+
+    async fn repeat<'a, T>(
+        &'a self,
+        call: impl Fn(&'a dyn Remote) -> BoxFuture<'a, Result<T>> + Send + Sync,
+    ) -> Outcome<T> {
+        let shared = &self.shared;
+        let mut tries = shared.begin();
+        loop {
+            let history = if tries.failed == 0 { History::Once } else { History::Repeated };
+            let error = match call(&*shared.inner).await {
+                Ok(value) => return Outcome { result: Ok(value), history },
+                Err(error) => error,
+            };
+            if let Err(error) = shared.pause(&mut tries, error).await {
+                return Outcome { result: Err(error), history };
+            }
+        }
+    }
+
+    /// The version of `key` if it is the one that the write with this id made.
+    async fn own_version(&self, key: &Key, id: Option<&String>) -> Option<Version> {
+        let id = id?;
+        let meta = self.head(key).await.ok()?;
+        (meta.metadata.get(UPLOAD_ID) == Some(id)).then_some(meta.version)
+    }
+
+    /// As `outcome`, unless the write of which it speaks was ours.
+    async fn settle(
+        &self,
+        key: &Key,
+        id: Option<&String>,
+        outcome: Outcome<Version>,
+    ) -> Result<Version> {
+        let error = match outcome.result {
+            Err(error) if matches!(error.kind, ErrorKind::Changed | ErrorKind::NotFound) => error,
+            result => return result,
+        };
+        self.own_version(key, id).await.ok_or(error)
+    }
+}
+
+impl Shared {
+    fn begin(&self) -> Tries {
+        Tries { begun: self.clock.monotonic(), failed: 0 }
+    }
+
+    /// Waits until the next try; the error to give up with if there is none.
+    async fn pause(&self, tries: &mut Tries, error: Error) -> Result<()> {
+        tries.failed += 1;
+        let draw = |limit| self.rng.below(limit);
+        match self.options.next(*tries, self.clock.monotonic(), error.kind, draw) {
+            Next::Never => Err(error),
+            Next::TooLate => Err(Error { kind: ErrorKind::Unavailable, ..error }),
+            Next::After(delay) => {
+                tracing::debug!(%error, ?delay, "repeating a call");
+                self.metrics.add(Counter::RemoteRetries, 1);
+                self.clock.sleep(delay).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn remember(&self, upload: &UploadId, metadata: &Metadata) {
+        let Some(id) = metadata.get(UPLOAD_ID) else { return };
+        let mut uploads = self.uploads.lock();
+        if uploads.len() == UPLOADS_MAX {
+            uploads.pop_first();
+        }
+        uploads.insert(upload.0.clone(), id.clone());
+    }
+
+    fn forget(&self, upload: &UploadId) {
+        self.uploads.lock().remove(&upload.0);
+    }
+}
+
+/// A body that goes on where it broke off.
+struct Resuming {
+    shared: Arc<Shared>,
+    key: Key,
+    version: Option<Version>,
+    rest: Option<ByteRange>,
+    /// `None` if it has to be asked for.
+    body: Option<Body>,
+    /// Whether bytes were handed out: without a named version nothing may follow them.
+    begun: bool,
+    tries: Tries,
+}
+
+impl Resuming {
+    async fn next(mut self) -> Option<(Result<Bytes>, Option<Resuming>)> {
+        loop {
+            let rest = self.rest?;
+            let body = match self.body.take() {
+                Some(body) => Ok(body),
+                None => self.shared.inner.get(&self.key, rest, self.version.as_ref()).await,
+            };
+            let error = match body {
+                Err(error) => error,
+                Ok(mut body) => match body.next().await {
+                    Some(Ok(bytes)) if bytes.len() as u64 <= rest.len() => {
+                        self.rest = ByteRange::new(rest.start() + bytes.len() as u64, rest.end());
+                        self.body = Some(body);
+                        self.begun = true;
+                        self.tries = self.shared.begin();
+                        return Some((Ok(bytes), Some(self)));
+                    }
+                    Some(Ok(_)) => Error::new(ErrorKind::Corrupt, "get", &self.key),
+                    Some(Err(error)) => error,
+                    None => {
+                        let kind = ErrorKind::Transient { retry_after: None };
+                        Error::new(kind, "get", &self.key).because("the body ended early")
+                    }
+                },
+            };
+            if let Err(error) = self.pause(error).await {
+                return Some((Err(error), None));
+            }
+        }
+    }
+
+    async fn pause(&mut self, error: Error) -> Result<()> {
+        let transient = matches!(error.kind, ErrorKind::Transient { .. });
+        if transient && self.begun && self.version.is_none() {
+            return Err(Error { kind: ErrorKind::Unavailable, ..error });
+        }
+        let shared = Arc::clone(&self.shared);
+        shared.pause(&mut self.tries, error).await
+    }
+}
+
+#[async_trait]
+impl Remote for Retry {
+    fn personality(&self) -> Personality {
+        self.shared.inner.personality()
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        self.repeat(|inner| inner.head(key)).await.result
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        let body = self.repeat(|inner| inner.get(key, range, version)).await.result?;
+        let resuming = Resuming {
+            shared: Arc::clone(&self.shared),
+            key: key.clone(),
+            version: version.cloned(),
+            rest: Some(range),
+            body: Some(body),
+            begun: false,
+            tries: self.shared.begin(),
+        };
+        let pieces = futures::stream::unfold(Some(resuming), |state| async { state?.next().await });
+        Ok(pieces.boxed())
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        let outcome = self.repeat(|inner| inner.put(key, bytes.clone(), options)).await;
+        self.settle(key, options.metadata.get(UPLOAD_ID), outcome).await
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        let upload = self.repeat(|inner| inner.upload_create(key, options)).await.result?;
+        self.shared.remember(&upload, &options.metadata);
+        Ok(upload)
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        self.repeat(|inner| inner.upload_part(key, upload, part, bytes.clone())).await.result
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        let outcome =
+            self.repeat(|inner| inner.upload_complete(key, upload, parts, condition)).await;
+        let id = self.shared.uploads.lock().get(&upload.0).cloned();
+        let version = self.settle(key, id.as_ref(), outcome).await?;
+        self.shared.forget(upload);
+        Ok(version)
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        self.shared.forget(upload);
+        self.repeat(|inner| inner.upload_abort(key, upload)).await.result
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let outcome = self.repeat(|inner| inner.copy(from, version, to, condition)).await;
+        if outcome.history == History::Once {
+            return outcome.result;
+        }
+        // A copy carries its source's id.
+        let source = match &outcome.result {
+            Err(error) if error.kind == ErrorKind::Changed => self.head(from).await.ok(),
+            Ok(_) | Err(_) => None,
+        };
+        let id = source.filter(|source| source.version == *version);
+        let id = id.and_then(|mut source| source.metadata.remove(UPLOAD_ID));
+        self.settle(to, id.as_ref(), outcome).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        self.repeat(|inner| inner.delete(key)).await.result
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        self.repeat(|inner| inner.list(request)).await.result
+    }
+}

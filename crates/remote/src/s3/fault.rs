@@ -1,0 +1,227 @@
+//! What S3's errors ask of the caller: one table of codes, one of statuses.
+
+use std::time::Duration;
+
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::RequestId as _;
+
+use crate::{Error, ErrorKind, Key, ProviderError, Trouble};
+
+const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
+
+/// The error of a call that the SDK gave up on.
+pub(super) fn of_call<E>(op: &'static str, key: &Key, error: &SdkError<E, HttpResponse>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let (kind, provider) = match error {
+        SdkError::ServiceError(service) => {
+            of_answer(service.raw(), service.err().code(), service.err().message())
+        }
+        SdkError::ResponseError(unreadable) => {
+            let (kind, provider) = of_answer(unreadable.raw(), None, Some(&chain(error)));
+            // A page that is no S3 answer under a good status: something between us and S3 spoke.
+            (if kind == ErrorKind::Unavailable { TRANSIENT } else { kind }, provider)
+        }
+        SdkError::TimeoutError(_) => (TRANSIENT, said("Timeout", error, Trouble::Unreachable)),
+        SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
+            (TRANSIENT, said("ConnectionFailed", error, Trouble::Unreachable))
+        }
+        SdkError::DispatchFailure(failure) if failure.is_user() => {
+            (ErrorKind::Unsupported, said("BadRequest", error, Trouble::Unreachable))
+        }
+        _ => of_local(error),
+    };
+    let request_id = error.request_id().map(str::to_owned);
+    Error::new(kind, op, key).because(ProviderError { request_id, ..provider })
+}
+
+/// A failure before anything was sent: most likely there are no credentials.
+fn of_local(error: &(dyn std::error::Error + 'static)) -> (ErrorKind, ProviderError) {
+    let credentials = find::<CredentialsError>(error);
+    match credentials {
+        Some(CredentialsError::CredentialsNotLoaded(_)) => {
+            (ErrorKind::Denied, said("NoCredentials", error, Trouble::NoCredentials))
+        }
+        Some(CredentialsError::ProviderTimedOut(_)) => {
+            (TRANSIENT, said("CredentialsTimeout", error, Trouble::NoCredentials))
+        }
+        Some(_) => (ErrorKind::Denied, said("CredentialsFailed", error, Trouble::BadCredentials)),
+        None => (TRANSIENT, said("RequestFailed", error, Trouble::Unreachable)),
+    }
+}
+
+fn of_answer(
+    raw: &HttpResponse,
+    code: Option<&str>,
+    message: Option<&str>,
+) -> (ErrorKind, ProviderError) {
+    let status = raw.status().as_u16();
+    let (mut kind, trouble) = code.and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
+    if let ErrorKind::Transient { retry_after } = &mut kind {
+        *retry_after = raw.headers().get("retry-after").and_then(retry_after_of);
+    }
+    let code = code.map_or_else(|| format!("HTTP {status}"), str::to_owned);
+    let mut message = message.unwrap_or("no further words").to_owned();
+    if let Some(region) = raw.headers().get("x-amz-bucket-region")
+        && trouble == Trouble::WrongRegion
+    {
+        message = format!("{message} (the bucket is in {region})");
+    }
+    (kind, ProviderError { code, message, request_id: None, trouble })
+}
+
+fn retry_after_of(header: &str) -> Option<Duration> {
+    header.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
+    let (kind, trouble) = match code {
+        "NoSuchKey" | "NoSuchUpload" | "NotFound" | "NoSuchVersion" => {
+            (ErrorKind::NotFound, Trouble::Other)
+        }
+        "NoSuchBucket" => (ErrorKind::NotFound, Trouble::NoBucket),
+        "PreconditionFailed" => (ErrorKind::Changed, Trouble::Other),
+        "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => {
+            (ErrorKind::Denied, Trouble::Denied)
+        }
+        "InvalidAccessKeyId"
+        | "SignatureDoesNotMatch"
+        | "InvalidToken"
+        | "ExpiredToken"
+        | "TokenRefreshRequired"
+        | "InvalidSecurity"
+        | "NotSignedUp"
+        | "RequestTimeTooSkewed" => (ErrorKind::Denied, Trouble::BadCredentials),
+        "PermanentRedirect"
+        | "TemporaryRedirect"
+        | "AuthorizationHeaderMalformed"
+        | "IllegalLocationConstraintException" => (ErrorKind::Denied, Trouble::WrongRegion),
+        // The documentation says of 409 ConditionalRequestConflict to repeat the upload: the
+        // repeat meets the winner and gets its 412. A bad digest means bytes lost on the way.
+        "SlowDown"
+        | "Throttling"
+        | "ThrottlingException"
+        | "RequestLimitExceeded"
+        | "TooManyRequests"
+        | "ServiceUnavailable"
+        | "InternalError"
+        | "RequestTimeout"
+        | "OperationAborted"
+        | "ConditionalRequestConflict"
+        | "BadDigest"
+        | "IncompleteBody"
+        | "XAmzContentSHA256Mismatch"
+        | "XAmzContentChecksumMismatch" => (TRANSIENT, Trouble::Other),
+        "QuotaExceeded"
+        | "InsufficientStorage"
+        | "StorageFull"
+        | "XMinioStorageFull"
+        | "XMinioAdminBucketQuotaExceeded" => (ErrorKind::Full, Trouble::Other),
+        // Archived: there, but not to be read before it is restored.
+        "InvalidObjectState"
+        | "InvalidRange"
+        | "EntityTooLarge"
+        | "EntityTooSmall"
+        | "InvalidPart"
+        | "InvalidPartOrder"
+        | "InvalidArgument"
+        | "InvalidRequest"
+        | "KeyTooLongError"
+        | "MetadataTooLarge"
+        | "NotImplemented"
+        | "MethodNotAllowed"
+        | "InvalidURI"
+        | "InvalidBucketName"
+        | "XMinioInvalidObjectName"
+        | "XMinioObjectExistsAsDirectory"
+        | "XMinioParentIsObject" => (ErrorKind::Unsupported, Trouble::Other),
+        _ => return None,
+    };
+    Some((kind, trouble))
+}
+
+fn kind_of_status(status: u16) -> (ErrorKind, Trouble) {
+    match status {
+        404 => (ErrorKind::NotFound, Trouble::Other),
+        412 => (ErrorKind::Changed, Trouble::Other),
+        401 | 403 => (ErrorKind::Denied, Trouble::Denied),
+        301 | 302 | 307 | 308 => (ErrorKind::Denied, Trouble::WrongRegion),
+        507 => (ErrorKind::Full, Trouble::Other),
+        400 | 405 | 411 | 413 | 414 | 416 | 501 => (ErrorKind::Unsupported, Trouble::Other),
+        408 | 409 | 425 | 429 | 500..=599 => (TRANSIENT, Trouble::Other),
+        _ => (ErrorKind::Unavailable, Trouble::Other),
+    }
+}
+
+fn said(code: &str, error: &(dyn std::error::Error + 'static), trouble: Trouble) -> ProviderError {
+    ProviderError { code: code.to_owned(), message: chain(error), request_id: None, trouble }
+}
+
+/// The error and what caused it, on one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_words = cause.to_string();
+        if !words.ends_with(&cause_words) {
+            words = format!("{words}: {cause_words}");
+        }
+        source = cause.source();
+    }
+    words
+}
+
+fn find<'a, T: std::error::Error + 'static>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TRANSIENT, kind_of_code, kind_of_status};
+    use crate::{ErrorKind, Trouble};
+
+    #[test]
+    fn codes_say_what_to_do_next() {
+        for (code, kind, trouble) in [
+            ("NoSuchKey", ErrorKind::NotFound, Trouble::Other),
+            ("NoSuchBucket", ErrorKind::NotFound, Trouble::NoBucket),
+            ("PreconditionFailed", ErrorKind::Changed, Trouble::Other),
+            ("ConditionalRequestConflict", TRANSIENT, Trouble::Other),
+            ("SlowDown", TRANSIENT, Trouble::Other),
+            ("AccessDenied", ErrorKind::Denied, Trouble::Denied),
+            ("SignatureDoesNotMatch", ErrorKind::Denied, Trouble::BadCredentials),
+            ("PermanentRedirect", ErrorKind::Denied, Trouble::WrongRegion),
+            ("XMinioStorageFull", ErrorKind::Full, Trouble::Other),
+        ] {
+            assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");
+        }
+        assert_eq!(kind_of_code("SomethingNew"), None);
+    }
+
+    #[test]
+    fn statuses_stand_in_for_codes_we_do_not_know() {
+        for (status, kind) in [
+            (400, ErrorKind::Unsupported),
+            (403, ErrorKind::Denied),
+            (404, ErrorKind::NotFound),
+            (412, ErrorKind::Changed),
+            (429, TRANSIENT),
+            (503, TRANSIENT),
+            (507, ErrorKind::Full),
+        ] {
+            assert_eq!(kind_of_status(status).0, kind, "{status}");
+        }
+    }
+}

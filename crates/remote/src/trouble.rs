@@ -1,0 +1,62 @@
+//! What a provider said of a failure, and what a person can do about it.
+
+use crate::Error;
+
+/// What a person should look at when a store cannot be used at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// No credentials were found anywhere.
+    NoCredentials,
+    /// The credentials are unknown, wrong or expired.
+    BadCredentials,
+    /// There is no bucket of that name.
+    NoBucket,
+    /// The bucket is in another region.
+    WrongRegion,
+    /// Nothing answers at the endpoint.
+    Unreachable,
+    /// The credentials are good, but not for this.
+    Denied,
+    /// Anything else.
+    Other,
+}
+
+/// The provider's own words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {message}{}", request(request_id.as_deref()))]
+pub struct ProviderError {
+    /// The provider's name for the failure, or the HTTP status.
+    pub code: String,
+    /// What it said.
+    pub message: String,
+    /// Its name for the request, by which its staff can find it.
+    pub request_id: Option<String>,
+    /// What a person should look at.
+    pub trouble: Trouble,
+}
+
+fn request(id: Option<&str>) -> String {
+    id.map(|id| format!(" (request {id})")).unwrap_or_default()
+}
+
+impl Error {
+    /// What a person should look at.
+    pub fn trouble(&self) -> Trouble {
+        self.provider_error().map_or(Trouble::Other, |error| error.trouble)
+    }
+
+    /// The provider's own words, if it was a provider that failed.
+    pub fn provider_error(&self) -> Option<&ProviderError> {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = match &self.source {
+            Some(source) => Some(&**source),
+            None => None,
+        };
+        while let Some(error) = source {
+            if let Some(found) = error.downcast_ref::<ProviderError>() {
+                return Some(found);
+            }
+            source = error.source();
+        }
+        None
+    }
+}

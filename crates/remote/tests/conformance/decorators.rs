@@ -1,0 +1,277 @@
+//! What each decorator adds, over a store that fails, waits and forgets on schedule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{ByteRange, Clock as _, Counter, ManualClock, Metrics, Rng};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use quayfs_remote::fake::Op;
+use quayfs_remote::{
+    Condition, ErrorKind, Fake, Key, Limit, ListRequest, Metadata, Meter, PartNumber, PutOptions,
+    Remote, Retry, RetryOptions, UPLOAD_ID, prefixed,
+};
+
+const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
+
+#[tokio::test]
+async fn a_passing_fault_is_not_seen() {
+    let bed = Bed::new();
+    bed.fake.insert(&key("a"), "12345", Metadata::new());
+    for op in [Op::Head, Op::Get, Op::Put, Op::Delete, Op::List] {
+        bed.fake.fail_next(op, TRANSIENT);
+        bed.fake.fail_next(op, TRANSIENT);
+    }
+    assert_eq!(bed.retry.head(&key("a")).await.unwrap().size, 5);
+    assert_eq!(bed.read(None).await.unwrap(), "12345");
+    bed.retry.put(&key("b"), "1".into(), &plainly()).await.unwrap();
+    bed.retry.list(&everything()).await.unwrap();
+    bed.retry.delete(&key("b")).await.unwrap();
+    assert_eq!(bed.metrics.value(Counter::RemoteRetries), 10);
+}
+
+#[tokio::test]
+async fn a_lasting_fault_ends_at_the_deadline_with_the_stores_words() {
+    let bed = Bed::new();
+    for _ in 0..10_000 {
+        bed.fake.fail_next(Op::Head, TRANSIENT);
+    }
+    let error = bed.retry.head(&key("a")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert!(error.to_string().contains("refused on schedule"), "{error}");
+    let waited = bed.clock.monotonic();
+    assert!(waited <= DEADLINE && DEADLINE / 2 < waited, "waited {waited:?}");
+}
+
+#[tokio::test]
+async fn what_the_store_refuses_for_good_is_asked_once() {
+    let bed = Bed::new();
+    for kind in [ErrorKind::Denied, ErrorKind::Full, ErrorKind::NotFound, ErrorKind::Corrupt] {
+        bed.fake.fail_next(Op::Head, kind);
+        assert_eq!(bed.retry.head(&key("a")).await.unwrap_err().kind, kind);
+    }
+    assert_eq!(bed.fake.calls(Op::Head), 4);
+}
+
+#[tokio::test]
+async fn the_stores_wish_to_wait_is_heeded() {
+    let bed = Bed::new();
+    bed.fake.insert(&key("a"), "1", Metadata::new());
+    let asked = Duration::from_secs(7);
+    bed.fake.fail_next(Op::Head, ErrorKind::Transient { retry_after: Some(asked) });
+    bed.retry.head(&key("a")).await.unwrap();
+    assert!(asked <= bed.clock.monotonic());
+}
+
+#[tokio::test]
+async fn a_create_whose_answer_was_lost_is_our_own() {
+    let bed = Bed::new();
+    bed.fake.lose_next_answer(Op::Put);
+    let version = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap();
+    assert_eq!(bed.fake.meta(&key("a")).unwrap().version, version);
+    assert_eq!(bed.fake.calls(Op::Put), 2);
+}
+
+#[tokio::test]
+async fn a_create_that_lost_against_another_is_not() {
+    let bed = Bed::new();
+    let theirs = Metadata::from([(UPLOAD_ID.to_owned(), "id-2".to_owned())]);
+    bed.fake.insert(&key("a"), "theirs", theirs);
+    bed.fake.fail_next(Op::Put, TRANSIENT);
+    let error = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Changed);
+    assert_eq!(bed.fake.bytes(&key("a")).unwrap(), "theirs");
+}
+
+#[tokio::test]
+async fn a_completion_whose_answer_was_lost_is_our_own() {
+    for condition in [Condition::Always, Condition::Absent] {
+        let bed = Bed::new();
+        let upload = bed.retry.upload_create(&key("a"), &create("id-1")).await.unwrap();
+        let part = PartNumber(1);
+        let tag = bed.retry.upload_part(&key("a"), &upload, part, "mine".into()).await.unwrap();
+        bed.fake.lose_next_answer(Op::UploadComplete);
+        let parts = [(part, tag)];
+        let complete = bed.retry.upload_complete(&key("a"), &upload, &parts, &condition).await;
+        assert_eq!(bed.fake.meta(&key("a")).unwrap().version, complete.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_copy_whose_answer_was_lost_is_our_own() {
+    let bed = Bed::new();
+    let version = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap();
+    bed.fake.lose_next_answer(Op::Copy);
+    let copied = bed.retry.copy(&key("a"), &version, &key("b"), &Condition::Absent).await;
+    assert_eq!(bed.fake.meta(&key("b")).unwrap().version, copied.unwrap());
+}
+
+#[tokio::test]
+async fn a_broken_body_goes_on_where_it_broke() {
+    let bed = Bed::new();
+    let bytes: Bytes = (0..300_000_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
+    let version = bed.fake.insert(&key("a"), bytes.clone(), Metadata::new());
+    for broken_after in [0, 1, 70_000, 299_999] {
+        bed.fake.break_next_body(broken_after);
+        bed.fake.break_next_body(10);
+        assert!(bed.read(Some(version.clone())).await.unwrap() == bytes);
+    }
+    assert_eq!(bed.fake.calls(Op::Get), 12);
+}
+
+#[tokio::test]
+async fn a_body_of_no_named_version_is_not_pieced_together() {
+    let bed = Bed::new();
+    bed.fake.insert(&key("a"), "12345", Metadata::new());
+    bed.fake.break_next_body(0);
+    assert_eq!(bed.read(None).await.unwrap(), "12345");
+    bed.fake.break_next_body(2);
+    assert_eq!(bed.read(None).await.unwrap_err(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_body_whose_object_changes_ends_in_changed() {
+    let bed = Bed::new();
+    let version = bed.fake.insert(&key("a"), "12345", Metadata::new());
+    bed.fake.break_next_body(2);
+    let range = ByteRange::new(0, 5).unwrap();
+    let mut body = bed.retry.get(&key("a"), range, Some(&version)).await.unwrap();
+    assert_eq!(body.next().await.unwrap().unwrap(), "12");
+    bed.fake.insert(&key("a"), "abcde", Metadata::new());
+    assert_eq!(body.next().await.unwrap().unwrap_err().kind, ErrorKind::Changed);
+    assert!(body.next().await.is_none());
+}
+
+#[tokio::test]
+async fn no_more_requests_than_allowed_are_under_way() {
+    let fake = Fake::new();
+    let limit = Arc::new(Limit::new(Arc::new(fake.clone()), 2));
+    let gate = fake.hold(Op::Head);
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let limit = Arc::clone(&limit);
+            tokio::spawn(async move { limit.head(&key("a")).await.map_err(|error| error.kind) })
+        })
+        .collect();
+    gate.arrived(2).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fake.calls(Op::Head), 2);
+    gate.let_through(1);
+    gate.arrived(3).await;
+    drop(gate);
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap_err(), ErrorKind::NotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_body_keeps_its_turn_until_it_is_let_go() {
+    let fake = Fake::new();
+    fake.insert(&key("a"), "12345", Metadata::new());
+    let limit = Limit::new(Arc::new(fake), 1);
+    let body = limit.get(&key("a"), ByteRange::new(0, 5).unwrap(), None).await.unwrap();
+    let name = key("a");
+    let mut next = limit.head(&name);
+    assert!(futures::poll!(&mut next).is_pending());
+    drop(body);
+    next.await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_bytes_and_failures_are_counted() {
+    let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
+    let meter = Meter::new(Arc::new(fake.clone()), Arc::clone(&metrics));
+    meter.put(&key("a"), "12345".into(), &plainly()).await.unwrap();
+    let range = ByteRange::new(1, 4).unwrap();
+    let body = meter.get(&key("a"), range, None).await.unwrap();
+    body.try_collect::<Vec<Bytes>>().await.unwrap();
+    meter.head(&key("missing")).await.unwrap_err();
+    fake.fail_next(Op::Head, TRANSIENT);
+    meter.head(&key("a")).await.unwrap_err();
+    for (counter, want) in [
+        (Counter::RemotePuts, 1),
+        (Counter::RemotePutBytes, 5),
+        (Counter::RemoteGets, 1),
+        (Counter::RemoteGetBytes, 3),
+        (Counter::RemoteHeads, 2),
+        (Counter::RemoteErrors, 1),
+    ] {
+        assert_eq!(metrics.value(counter), want, "{}", counter.name());
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_is_a_border() {
+    let fake = Fake::new();
+    for name in ["a", "p", "p/", "p/x", "p/../q", "pq/x", "q"] {
+        fake.insert(&key(name), name.to_owned(), Metadata::new());
+    }
+    let below = prefixed(Arc::new(fake.clone()), key("p/"));
+    let page = below.list(&everything()).await.unwrap();
+    let names: Vec<String> = page.entries.iter().map(|entry| entry.key().to_string()).collect();
+    assert_eq!(names, ["", "../q", "x"]);
+    below.put(&key("../escape"), "1".into(), &plainly()).await.unwrap();
+    assert!(fake.bytes(&key("p/../escape")).is_some());
+    below.delete(&key("../q")).await.unwrap();
+    assert!(fake.bytes(&key("q")).is_some());
+}
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A store with faults, and a retry over it whose time is ours.
+struct Bed {
+    fake: Fake,
+    clock: Arc<ManualClock>,
+    metrics: Arc<Metrics>,
+    retry: Retry,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        let fake = Fake::new();
+        let clock = Arc::new(ManualClock::default());
+        let metrics = Arc::new(Metrics::new());
+        let options = RetryOptions {
+            deadline: DEADLINE,
+            delay_min: Duration::from_millis(100),
+            delay_max: Duration::from_secs(5),
+        };
+        let (inner, time) = (Arc::new(fake.clone()), Arc::clone(&clock));
+        let retry = Retry::new(inner, options, time, Rng::seeded(7), Arc::clone(&metrics));
+        Bed { fake, clock, metrics, retry }
+    }
+
+    /// The whole of `a`.
+    async fn read(&self, version: Option<quayfs_remote::Version>) -> Result<Bytes, ErrorKind> {
+        let size = self.fake.meta(&key("a")).unwrap().size;
+        let range = ByteRange::new(0, size).unwrap();
+        let body = self.retry.get(&key("a"), range, version.as_ref()).await;
+        let pieces = body.map_err(|error| error.kind)?.try_collect::<Vec<Bytes>>().await;
+        Ok(pieces.map_err(|error| error.kind)?.concat().into())
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::from(name)
+}
+
+fn plainly() -> PutOptions {
+    PutOptions { condition: Condition::Always, metadata: Metadata::new() }
+}
+
+fn create(id: &str) -> PutOptions {
+    let metadata = Metadata::from([(UPLOAD_ID.to_owned(), id.to_owned())]);
+    PutOptions { condition: Condition::Absent, metadata }
+}
+
+fn everything() -> ListRequest {
+    ListRequest {
+        prefix: Key::from(""),
+        delimited: false,
+        start_after: None,
+        continuation: None,
+        entries_max: 1000,
+    }
+}

@@ -1,0 +1,53 @@
+//! Every store and every decorator keeps the promises of `Remote`.
+
+mod decorators;
+mod folder;
+mod minio;
+mod s3;
+
+use std::sync::Arc;
+
+use base::{Metrics, Rng, SystemClock};
+use quayfs_remote::{Fake, Folder, Key, Limit, Meter, Retry, RetryOptions, conformance, prefixed};
+
+#[tokio::test]
+async fn the_fake_keeps_the_promises() {
+    conformance::run(&Fake::new(), "").await;
+}
+
+#[tokio::test]
+async fn a_folder_keeps_the_promises() {
+    let dir = tempfile::tempdir().unwrap();
+    conformance::run(&Folder::open(dir.path()).unwrap(), "").await;
+}
+
+#[tokio::test]
+async fn s3_keeps_the_promises() {
+    let server = minio::Server::start();
+    let bucket = server.bucket("promises").await;
+    let known_broken = [
+        // MinIO takes `x` and `x/y`, and then does not list the second.
+        "a_key_may_also_be_a_folder",
+        // A page of one that ends in the folder of a marker is called the last.
+        "pages_of_one_are_the_whole",
+        // It leaves a folder out as soon as one of its keys is behind us.
+        "a_folder_counts_as_far_as_its_keys",
+    ];
+    conformance::run_but(&bucket, "", &known_broken).await;
+    conformance::run_but(&bucket, "deep/er/", &known_broken).await;
+}
+
+#[tokio::test]
+async fn decorators_keep_the_promises() {
+    let metrics = Arc::new(Metrics::new());
+    let metered = Meter::new(Arc::new(Fake::new()), Arc::clone(&metrics));
+    let limited = Limit::new(Arc::new(metered), 3);
+    let retried = Retry::new(
+        Arc::new(limited),
+        RetryOptions::default(),
+        Arc::new(SystemClock::new()),
+        Rng::seeded(1),
+        metrics,
+    );
+    conformance::run(&prefixed(Arc::new(retried), Key::from("a//b/../")), "").await;
+}

@@ -1,0 +1,100 @@
+//! What S3's failures look like from here, against a real server.
+
+use base::ByteRange;
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+use futures::future::try_join_all;
+use quayfs_remote::{
+    Condition, Credentials, ErrorKind, Key, ListRequest, Metadata, PutOptions, Remote, S3,
+    S3Options, Trouble,
+};
+
+use crate::minio::Server;
+
+#[tokio::test]
+async fn a_person_is_told_what_is_wrong() {
+    let server = Server::start();
+    server.bucket("there").await;
+    let wrong_key = Credentials::Static {
+        access_key_id: "nobody".to_owned(),
+        secret_access_key: "nothing".to_owned(),
+        session_token: None,
+    };
+    let wrong_secret = match server.options("there").credentials {
+        Credentials::Static { access_key_id, .. } => Credentials::Static {
+            access_key_id,
+            secret_access_key: "wrong-secret".to_owned(),
+            session_token: None,
+        },
+        other => other,
+    };
+    let profile = Credentials::Profile("quayfs-no-such-profile".to_owned());
+    let there = server.options("there");
+    let with = |credentials| S3Options { credentials, ..there.clone() };
+    let nowhere = S3Options { endpoint: Some("http://127.0.0.1:1".to_owned()), ..there.clone() };
+    for (options, want) in [
+        (server.options("not-there"), Trouble::NoBucket),
+        (with(wrong_key), Trouble::BadCredentials),
+        (with(wrong_secret), Trouble::BadCredentials),
+        (with(Credentials::Anonymous), Trouble::Denied),
+        (with(profile), Trouble::NoCredentials),
+        (nowhere, Trouble::Unreachable),
+    ] {
+        let store = S3::connect(options.clone()).await.unwrap();
+        let error = store.list(&everything()).await.unwrap_err();
+        assert_eq!(error.trouble(), want, "{options:?}: {error}");
+        assert!(error.provider_error().is_some_and(|said| !said.message.is_empty()), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_carries_the_providers_words() {
+    let server = Server::start();
+    let store = server.bucket("words").await;
+    let range = ByteRange::new(0, 1).unwrap();
+    let error = store.get(&Key::from("missing"), range, None).await.err().unwrap();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    let said = error.provider_error().unwrap();
+    assert_eq!(said.code, "NoSuchKey");
+    assert!(said.request_id.is_some(), "{said}");
+    assert!(error.to_string().contains("NoSuchKey"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_is_transient() {
+    let server = Server::start();
+    let options = server.options("gone");
+    drop(server);
+    let store = S3::connect(options).await.unwrap();
+    let error = store.head(&Key::from("a")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Transient { retry_after: None });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_ranges_at_once_are_each_their_own() {
+    let server = Server::start();
+    let store = server.bucket("ranges").await;
+    let bytes: Bytes = (0..32_u32 << 20).map(|i| u8::try_from(i % 253).unwrap()).collect();
+    let options = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
+    let key = Key::from("large");
+    let version = store.put(&key, bytes.clone(), &options).await.unwrap();
+    let whole = ByteRange::new(0, bytes.len() as u64).unwrap();
+    let pieces = whole.pieces(512 << 10).map(|piece| {
+        let (store, key, version) = (&store, &key, &version);
+        async move {
+            let body = store.get(key, piece, Some(version)).await?;
+            Ok::<_, quayfs_remote::Error>(body.try_collect::<Vec<Bytes>>().await?.concat())
+        }
+    });
+    assert!(try_join_all(pieces).await.unwrap().concat() == bytes);
+}
+
+fn everything() -> ListRequest {
+    ListRequest {
+        prefix: Key::from(""),
+        delimited: false,
+        start_after: None,
+        continuation: None,
+        entries_max: 1000,
+    }
+}

@@ -1,0 +1,123 @@
+//! One sparse file on the local disk that holds bytes of one file version, at their own offsets.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+
+use base::ByteRange;
+
+use crate::disk::Disk;
+use crate::lock::{self, Mode};
+
+/// The byte whose lock says who uses the file: shared by the users of a cached one, exclusive for
+/// the owner of a staged one and for whoever evicts.
+const USE_BYTE: u64 = 0;
+
+/// The byte whose lock is held while the file is made, moved, punched or removed, and while someone
+/// asks to use it. Never for long, so that it can be waited for; the other one never is.
+const MOVE_BYTE: u64 = 1;
+
+/// An open backing file, readable and writable.
+///
+/// Whoever holds one keeps the file from being evicted or punched.
+#[derive(Debug)]
+pub struct BackingFile {
+    file: File,
+    inode: u64,
+    disk: Arc<Disk>,
+}
+
+impl AsFd for BackingFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl BackingFile {
+    /// Takes over an open file.
+    pub(crate) fn new(file: File, disk: Arc<Disk>) -> io::Result<BackingFile> {
+        let inode = file.metadata()?.ino();
+        Ok(BackingFile { file, inode, disk })
+    }
+
+    /// The number of its inode.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// How long it is, holes included.
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Whether any of it takes space.
+    pub(crate) fn is_allocated(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.blocks() != 0)
+    }
+
+    /// Cuts it or lets it grow by a hole.
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    /// Fills `buf` from `offset` on.
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buf, offset)
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.disk.write(&self.file, bytes, offset)
+    }
+
+    /// Gives back the space of `range`.
+    pub(crate) fn punch(&self, range: ByteRange) -> io::Result<()> {
+        self.disk.punch(&self.file, range)
+    }
+
+    /// Makes this file the same bytes as `from` without copying them, where the disk can.
+    pub(crate) fn share_from(&self, from: &BackingFile) -> io::Result<()> {
+        self.disk.clone_whole(&from.file, &self.file)
+    }
+
+    /// Takes or converts the claim on the file, if nobody stands in the way.
+    pub(crate) fn claim(&self, mode: Mode) -> io::Result<bool> {
+        lock::attempt(&self.file, USE_BYTE, mode)
+    }
+
+    /// Takes a shared claim on the file, unless it is someone's alone. Waits while it is moved.
+    pub(crate) fn join(&self) -> io::Result<bool> {
+        lock::wait(&self.file, MOVE_BYTE, Mode::Shared)?;
+        let is_claimed = self.claim(Mode::Shared);
+        lock::release(&self.file, MOVE_BYTE)?;
+        is_claimed
+    }
+
+    /// Lets go of the claim.
+    pub(crate) fn disclaim(&self) -> io::Result<()> {
+        lock::release(&self.file, USE_BYTE)
+    }
+
+    /// Keeps others waiting who are about to use the file.
+    pub(crate) fn moving(self: &Arc<BackingFile>) -> io::Result<Moving> {
+        lock::wait(&self.file, MOVE_BYTE, Mode::Exclusive)?;
+        Ok(Moving { file: Arc::clone(self) })
+    }
+}
+
+/// While it lives, others who are about to use the file wait.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    file: Arc<BackingFile>,
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        if let Err(error) = lock::release(&self.file.file, MOVE_BYTE) {
+            // It goes at the latest when the file is closed.
+            tracing::warn!(%error, "cannot let go of a backing file");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Drops what [`evict`](crate::evict) chooses, in bounded steps.
+
+use std::sync::Arc;
+
+use base::Counter;
+
+use crate::backing::{BackingFile, Moving};
+use crate::cached::Cached;
+use crate::error::{Error, Result};
+use crate::evict::{self, Candidate, Habit, Standing};
+use crate::ground::Ground;
+use crate::layout::VersionName;
+use crate::lock::Mode;
+use crate::table::{Table, is_idle};
+
+/// How many unused versions of each habit are looked at in one step.
+const IDLE_VERSIONS_MAX: u32 = 256;
+
+/// An incomplete file that takes more than this is dropped by stripes, a smaller one whole.
+const WHOLE_BYTES_MAX: u64 = 128 << 20;
+
+/// What can be dropped.
+#[derive(Clone, Debug)]
+enum Victim {
+    /// A whole file that nobody uses.
+    Whole(VersionName),
+    /// A stripe of an incomplete file.
+    Stripe(Arc<Cached>, u64),
+}
+
+/// Drops clean data of about `need_bytes`; returns how many bytes that freed. The caller holds
+/// neither the table nor a cached file.
+pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
+    // What is not recorded yet cannot be weighed; without it the rest still can.
+    if let Err(error) = table.save() {
+        tracing::warn!(%error, "cannot record what is in the cache");
+    }
+    let (victims, candidates) = match gather(table, ground) {
+        Ok(gathered) => gathered.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
+        Err(error) => {
+            tracing::warn!(%error, "cannot look for what to drop from the cache");
+            return 0;
+        }
+    };
+    let mut whole = Vec::new();
+    let mut stripes: Vec<(Arc<Cached>, Vec<u64>)> = Vec::new();
+    for at in evict::choose(&candidates, ground.stamp(), need_bytes) {
+        match &victims[at] {
+            Victim::Whole(name) => whole.push((*name, candidates[at].disk_bytes)),
+            Victim::Stripe(cached, stripe) => {
+                match stripes.iter_mut().find(|(other, _)| Arc::ptr_eq(other, cached)) {
+                    Some((_, chosen)) => chosen.push(*stripe),
+                    None => stripes.push((Arc::clone(cached), vec![*stripe])),
+                }
+            }
+        }
+    }
+    drop(victims);
+    let freed = drop_whole(table, ground, whole).and_then(|freed| {
+        let mut freed = freed;
+        for (cached, mut chosen) in stripes {
+            chosen.sort_unstable();
+            let turn = ground.turn();
+            freed += cached.guard("evict")?.drop_stripes(&turn, &chosen)?;
+        }
+        Ok(freed)
+    });
+    freed.unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot drop from the cache");
+        0
+    })
+}
+
+fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {
+    let mut found = Vec::new();
+    for idle in ground.db.idle_versions(IDLE_VERSIONS_MAX)? {
+        if table.lock().get(idle.name).is_some() {
+            continue;
+        }
+        if idle.is_complete || idle.disk_bytes <= WHOLE_BYTES_MAX {
+            let candidate = Candidate {
+                disk_bytes: idle.disk_bytes,
+                last_use: idle.last_use,
+                habit: habit(idle.uses),
+                standing: Standing::Idle,
+            };
+            found.push((Victim::Whole(idle.name), candidate));
+        } else {
+            // Opened, its stripes are weighed below with those of the others.
+            table.version(&idle.identity, idle.size)?;
+        }
+    }
+    let open = table.lock();
+    for cached in open.files() {
+        found.extend(victims_of(cached));
+    }
+    Ok(found)
+}
+
+/// What of an open version could go. The caller holds the table.
+fn victims_of(cached: &Arc<Cached>) -> Vec<(Victim, Candidate)> {
+    let is_idle = is_idle(cached);
+    let used = cached.used();
+    let habit = habit(used.uses);
+    let Ok(body) = cached.here("evict") else { return Vec::new() };
+    let disk_bytes = body.presence.disk_bytes();
+    if disk_bytes == 0 {
+        return Vec::new();
+    }
+    let is_complete = body.presence.has_all();
+    if is_idle && (is_complete || disk_bytes <= WHOLE_BYTES_MAX) {
+        let last_use = used.last_use;
+        let candidate = Candidate { disk_bytes, last_use, habit, standing: Standing::Idle };
+        return vec![(Victim::Whole(cached.name()), candidate)];
+    }
+    if is_complete {
+        return Vec::new();
+    }
+    let mut stripes = body.presence.stripes();
+    stripes.sort_unstable_by_key(|stripe| std::cmp::Reverse(stripe.last_use));
+    let weigh = |(newer, stripe): (usize, crate::presence::StripeUse)| {
+        let standing = if is_idle { Standing::Idle } else { Standing::InUse { newer } };
+        let candidate =
+            Candidate { disk_bytes: stripe.disk_bytes, last_use: stripe.last_use, habit, standing };
+        (Victim::Stripe(Arc::clone(cached), stripe.stripe), candidate)
+    };
+    stripes.into_iter().enumerate().map(weigh).collect()
+}
+
+fn habit(uses: u64) -> Habit {
+    if uses <= 1 { Habit::Once } else { Habit::Often }
+}
+
+/// Removes whole files that nobody uses: records first, then names, then the space.
+fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -> Result<u64> {
+    if chosen.is_empty() {
+        return Ok(0);
+    }
+    let mut open = table.lock();
+    let _turn = ground.turn();
+    let mut claimed = Vec::new();
+    for (name, disk_bytes) in chosen {
+        let claim = match open.get(name) {
+            Some(cached) if is_idle(cached) => claim_open(cached)?,
+            Some(_) => None,
+            None => claim_closed(ground, name)?,
+        };
+        if let Some(claim) = claim {
+            // Closed here and now; the claim keeps the file until its name is gone.
+            open.remove(name);
+            claimed.push((name, disk_bytes, claim));
+        }
+    }
+    let names: Vec<VersionName> = claimed.iter().map(|(name, ..)| *name).collect();
+    ground.db.forget_versions(&names)?;
+    let mut freed = 0;
+    for (name, disk_bytes, claim) in claimed {
+        let path = ground.layout.object(name);
+        ground.disk.unlink(&path).map_err(|error| Error::io("evict", &path, error))?;
+        drop(claim);
+        freed += disk_bytes;
+    }
+    ground.space.give_back(freed);
+    ground.metrics.add(Counter::EvictedBytes, freed);
+    Ok(freed)
+}
+
+/// What keeps others from using a file that is being removed.
+#[derive(Debug)]
+enum Claim {
+    /// The file cannot be opened, nor was anyone using it.
+    File {
+        #[expect(dead_code, reason = "held, not looked at")]
+        moving: Moving,
+    },
+    /// There is no file.
+    NoFile,
+}
+
+/// Claims the file of a version that nobody in this process uses; `None` if another one does.
+fn claim_open(cached: &Cached) -> Result<Option<Claim>> {
+    let guard = cached.guard("evict")?;
+    let moving = guard.moving()?;
+    Ok(guard.claim(Mode::Exclusive)?.then_some(Claim::File { moving }))
+}
+
+/// Claims the file of a version that is not open; `None` if another process uses it.
+fn claim_closed(ground: &Ground, name: VersionName) -> Result<Option<Claim>> {
+    let path = ground.layout.object(name);
+    let io = |error| Error::io("evict", &path, error);
+    let Some(file) = ground.disk.open(&path).map_err(io)? else { return Ok(Some(Claim::NoFile)) };
+    let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?);
+    let moving = file.moving().map_err(io)?;
+    let is_claimed = file.claim(Mode::Exclusive).map_err(io)?;
+    let is_current = ground.disk.inode(&path).map_err(io)? == Some(file.inode());
+    Ok((is_claimed && is_current).then_some(Claim::File { moving }))
+}

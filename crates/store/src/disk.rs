@@ -1,0 +1,161 @@
+//! The dozen file calls we make, and the one place where a test can make them fail.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use base::ByteRange;
+use rustix::fs::FallocateFlags;
+
+/// The local disk.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+    #[cfg(feature = "testing")]
+    faults: Option<std::sync::Arc<crate::faulty_disk::Faults>>,
+}
+
+/// The room on the file system of the state folder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// What ordinary users may still write.
+    pub free_bytes: u64,
+    /// How large it is.
+    pub total_bytes: u64,
+}
+
+impl Disk {
+    /// The disk with faults that a test sets.
+    #[cfg(feature = "testing")]
+    pub(crate) fn faulty(faults: std::sync::Arc<crate::faulty_disk::Faults>) -> Disk {
+        Disk { faults: Some(faults) }
+    }
+
+    /// Makes `path` and what is above it, for nobody else to see.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+
+    /// A new file for reading and writing; fails if there is one.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn create(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+    }
+
+    /// The file `path`, made if it is not there.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn open_or_create(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+    }
+
+    /// The file `path`, or `None`.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn open(&self, path: &Path) -> io::Result<Option<File>> {
+        match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The inode that `path` leads to now, if any.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn inode(&self, path: &Path) -> io::Result<Option<u64>> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(Some(metadata.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the file `from` the path `to`, replacing what is there.
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            faults.rename()?;
+        }
+        fs::rename(from, to)
+    }
+
+    /// Removes the file `path`; it is fine if there is none.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn unlink(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `each` with the name and metadata of every file in the folder `path`.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn list(
+        &self,
+        path: &Path,
+        each: &mut dyn FnMut(&str, &fs::Metadata),
+    ) -> io::Result<()> {
+        let entries = match fs::read_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            // A file that went between the listing and the question is as good as not listed.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if let Some(name) = entry.file_name().to_str() {
+                each(name, &metadata);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
+    pub(crate) fn write(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            let room = faults.take_room(bytes.len());
+            if room < bytes.len() {
+                file.write_all_at(&bytes[..room], offset)?;
+                return Err(io::Error::from(io::ErrorKind::StorageFull));
+            }
+        }
+        file.write_all_at(bytes, offset)
+    }
+
+    /// Gives back the space of `range`, which reads as zeros then.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn punch(&self, file: &File, range: ByteRange) -> io::Result<()> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(rustix::fs::fallocate(file, flags, range.start(), range.len())?)
+    }
+
+    /// Makes `to` the same bytes as `from` without copying them, where the file system can.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn clone_whole(&self, from: &File, to: &File) -> io::Result<()> {
+        Ok(rustix::fs::ioctl_ficlone(to, from)?)
+    }
+
+    /// How much room the file system of `path` has.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn room(&self, path: &Path) -> io::Result<Room> {
+        let stat = rustix::fs::statvfs(path)?;
+        Ok(Room {
+            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Which granules of a staged file are in it, and running checksums of them.
+//!
+//! A running checksum covers the first `len` bytes of its granule. A writer that appends extends it
+//! from the bytes in hand, so that sealing a file written from front to back reads nothing.
+
+use std::collections::BTreeMap;
+
+use base::{ByteRange, crc32c};
+
+use crate::granule::{self, GRANULE_BYTES, PIECE_GRANULES};
+use crate::piece::PieceV1;
+
+/// The granules and checksums of one staged file.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    // Invariant: a granule whose piece is not here was never written to or filled in.
+    pieces: BTreeMap<usize, Piece>,
+}
+
+#[derive(Debug, Default)]
+struct Piece {
+    granules: Vec<Granule>,
+    // Whether a checksum changed since the pieces were last taken for the database.
+    unsaved: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Granule {
+    is_here: bool,
+    sum: Sum,
+}
+
+impl Piece {
+    fn row(&self, at: usize, size: u64) -> PieceV1 {
+        let mut row = PieceV1::empty(granule::granules_in(at, granule::count(size)));
+        for (in_piece, granule) in self.granules.iter().enumerate() {
+            row.insert(in_piece, granule.sum.crc);
+        }
+        row
+    }
+}
+
+/// The checksum of the first `len` bytes of a granule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// CRC32C of these bytes.
+    pub crc: u32,
+    /// How many.
+    pub len: u32,
+}
+
+impl Extents {
+    /// Whether nothing was ever written to or filled into the piece that `granule` is in.
+    pub(crate) fn is_untouched(&self, granule: u64) -> bool {
+        !self.pieces.contains_key(&granule::place(granule).0)
+    }
+
+    /// Whether the bytes of `granule` were put into the file.
+    pub(crate) fn is_here(&self, granule: u64) -> bool {
+        self.existing(granule).is_some_and(|granule| granule.is_here)
+    }
+
+    /// Notes that the bytes of `granule` are in the file.
+    pub(crate) fn insert(&mut self, granule: u64) {
+        self.granule(granule).is_here = true;
+    }
+
+    /// What is known of the checksum of `granule`.
+    pub(crate) fn sum(&self, granule: u64) -> Sum {
+        self.existing(granule).map(|granule| granule.sum).unwrap_or_default()
+    }
+
+    /// Notes the checksum of the first `len` bytes of `granule`.
+    pub(crate) fn set_sum(&mut self, granule: u64, sum: Sum) {
+        self.granule(granule).sum = sum;
+        self.piece(granule).unsaved = true;
+    }
+
+    /// Notes that `bytes` are about to be written at `offset`: what they change is not summed until
+    /// [`wrote`](Extents::wrote) says that they are there.
+    pub(crate) fn will_write(&mut self, range: ByteRange) {
+        for granule in granule::touched(range) {
+            let start = granule * GRANULE_BYTES;
+            let from = range.start().saturating_sub(start);
+            let state = self.granule(granule);
+            if from < u64::from(state.sum.len) {
+                state.sum = Sum::default();
+            }
+            self.piece(granule).unsaved = true;
+        }
+    }
+
+    /// Notes that `bytes` were written at `offset`.
+    pub(crate) fn wrote(&mut self, offset: u64, bytes: &[u8]) {
+        let Some(range) = ByteRange::at(offset, bytes.len() as u64) else { return };
+        for granule in granule::touched(range) {
+            let start = granule * GRANULE_BYTES;
+            let from = range.start().max(start);
+            let to = range.end().min(start + GRANULE_BYTES);
+            let part = &bytes[granule::index(from - offset)..granule::index(to - offset)];
+            let state = self.granule(granule);
+            // Only what continues the sum can extend it; a sum of nothing continues at zero.
+            if from - start == u64::from(state.sum.len) {
+                let crc = match state.sum.len {
+                    0 => crc32c(part),
+                    _ => crc32c::crc32c_append(state.sum.crc, part),
+                };
+                let len = u32::try_from(to - start).expect("a granule is small");
+                state.sum = Sum { crc, len };
+            }
+        }
+    }
+
+    /// Notes that the file was cut to `size` bytes, or grew to it by a hole.
+    pub(crate) fn resized(&mut self, size: u64) {
+        let granules = granule::count(size);
+        self.pieces.split_off(&granule::index(granules.div_ceil(PIECE_GRANULES)));
+        let Some(mut last) = self.pieces.last_entry() else { return };
+        let first_of_piece = *last.key() as u64 * PIECE_GRANULES;
+        let piece = last.get_mut();
+        piece.unsaved = true;
+        piece.granules.truncate(granule::index(granules.saturating_sub(first_of_piece)));
+        if let Some(at) = granules.checked_sub(1 + first_of_piece)
+            && let Some(granule) = piece.granules.get_mut(granule::index(at))
+        {
+            let len = granule::bytes_of(granules - 1, size).len();
+            if len < u64::from(granule.sum.len) {
+                granule.sum = Sum::default();
+            }
+        }
+    }
+
+    /// The pieces of a file of `size` bytes whose checksums changed; they count as saved from now
+    /// on. Every granule must be summed.
+    pub(crate) fn take_unsaved(&mut self, size: u64) -> Vec<(usize, PieceV1)> {
+        let mut rows = Vec::new();
+        for (&at, piece) in &mut self.pieces {
+            if std::mem::take(&mut piece.unsaved) {
+                rows.push((at, piece.row(at, size)));
+            }
+        }
+        rows
+    }
+
+    /// All pieces of a file of `size` bytes. Every granule must be summed.
+    pub(crate) fn rows(&self, size: u64) -> Vec<(usize, PieceV1)> {
+        self.pieces.iter().map(|(&at, piece)| (at, piece.row(at, size))).collect()
+    }
+
+    /// Takes over the checksums of a piece of a file of `size` bytes, all of it in the file.
+    pub(crate) fn load(&mut self, piece: usize, row: &PieceV1, size: u64) {
+        for (at, crc) in row.present() {
+            let granule = piece as u64 * PIECE_GRANULES + at as u64;
+            let len = granule::bytes_of(granule, size).len();
+            let len = u32::try_from(len).expect("a granule is small");
+            self.set_sum(granule, Sum { crc, len });
+            self.insert(granule);
+        }
+    }
+
+    /// Marks the pieces of `rows` as unsaved again: the database did not take them.
+    pub(crate) fn give_back_unsaved(&mut self, rows: &[(usize, PieceV1)]) {
+        for (at, _) in rows {
+            if let Some(piece) = self.pieces.get_mut(at) {
+                piece.unsaved = true;
+            }
+        }
+    }
+
+    fn existing(&self, granule: u64) -> Option<&Granule> {
+        let (piece, at) = granule::place(granule);
+        self.pieces.get(&piece)?.granules.get(at)
+    }
+
+    fn piece(&mut self, granule: u64) -> &mut Piece {
+        self.pieces.entry(granule::place(granule).0).or_default()
+    }
+
+    fn granule(&mut self, granule: u64) -> &mut Granule {
+        let (_, at) = granule::place(granule);
+        let granules = &mut self.piece(granule).granules;
+        if granules.len() <= at {
+            granules.resize_with(at + 1, Granule::default);
+        }
+        &mut granules[at]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::crc32c;
+    use proptest::prelude::{prop, prop_assert_eq, proptest};
+
+    use super::Extents;
+    use crate::granule::{self, GRANULE_BYTES};
+
+    #[test]
+    fn appending_keeps_the_sum_of_the_whole_granule() {
+        let mut extents = Extents::default();
+        write(&mut extents, 0, b"hello ");
+        write(&mut extents, 6, b"world");
+        assert_eq!(extents.sum(0).crc, crc32c(b"hello world"));
+        assert_eq!(extents.sum(0).len, 11);
+    }
+
+    #[test]
+    fn rewriting_the_middle_forgets_the_sum() {
+        let mut extents = Extents::default();
+        write(&mut extents, 0, b"hello world");
+        write(&mut extents, 3, b"x");
+        assert_eq!(extents.sum(0).len, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_sum_is_never_of_other_bytes(
+            steps in prop::collection::vec((0..3 * GRANULE_BYTES, 1..2000_usize, 0..3_u8), 1..60),
+        ) {
+            let mut extents = Extents::default();
+            let mut model: Vec<u8> = Vec::new();
+            for (n, (offset, len, kind)) in steps.into_iter().enumerate() {
+                let at = match kind {
+                    0 => granule::index(offset),
+                    1 => model.len(),
+                    _ => {
+                        model.resize(granule::index(offset), 0);
+                        extents.resized(offset);
+                        continue;
+                    }
+                };
+                let bytes = vec![u8::try_from(n).unwrap(); len * 40];
+                let end = at + bytes.len();
+                if model.len() < end {
+                    model.resize(end, 0);
+                }
+                model[at..end].copy_from_slice(&bytes);
+                write(&mut extents, at as u64, &bytes);
+                for granule in 0..granule::count(model.len() as u64) {
+                    let sum = extents.sum(granule);
+                    let start = granule::index(granule * GRANULE_BYTES);
+                    let summed = &model[start..start + sum.len as usize];
+                    prop_assert_eq!(sum.crc, if summed.is_empty() { 0 } else { crc32c(summed) });
+                }
+            }
+        }
+    }
+
+    fn write(extents: &mut Extents, offset: u64, bytes: &[u8]) {
+        let range = base::ByteRange::at(offset, bytes.len() as u64).unwrap();
+        extents.will_write(range);
+        extents.wrote(offset, bytes);
+    }
+}

@@ -1,0 +1,109 @@
+//! Operations that are to be carried out whatever happens: noted before, struck out after, and
+//! carried out by the next process if theirs dies in between.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ground::Ground;
+use crate::owners::Owners;
+
+/// How many operations are looked at in one transaction.
+const BATCH_OPS_MAX: u32 = 256;
+
+/// The journal of one state folder.
+#[derive(Debug)]
+pub struct Journal {
+    ground: Arc<Ground>,
+    owners: Arc<Owners>,
+}
+
+/// The number of an operation; later operations have greater ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OpId(u64);
+
+/// What an operation is; decides who reads its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// A sealed version is to be uploaded and published.
+    Upload,
+}
+
+/// An operation that a dead process left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Its number.
+    pub id: OpId,
+    /// What it is.
+    pub kind: OpKind,
+    /// What was noted of it. Begins with the version of its format.
+    pub payload: Vec<u8>,
+}
+
+/// What became of a replayed operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    /// It is done, or need not be.
+    Done,
+    /// It stays in the journal, as ours.
+    Kept,
+}
+
+impl OpKind {
+    fn code(self) -> i64 {
+        match self {
+            OpKind::Upload => 1,
+        }
+    }
+
+    fn of(code: i64) -> Option<OpKind> {
+        (code == OpKind::Upload.code()).then_some(OpKind::Upload)
+    }
+}
+
+impl Journal {
+    /// The journal of the state folder.
+    pub(crate) fn new(ground: &Arc<Ground>, owners: &Arc<Owners>) -> Journal {
+        Journal { ground: Arc::clone(ground), owners: Arc::clone(owners) }
+    }
+
+    /// Notes an operation before it is begun. It survives the death of this process.
+    pub fn append(&self, kind: OpKind, payload: &[u8]) -> Result<OpId> {
+        self.ground.db.append(kind.code(), payload).map(OpId)
+    }
+
+    /// Strikes out an operation that is done.
+    pub fn done(&self, op: OpId) -> Result<()> {
+        self.ground.db.remove_op(op.0)
+    }
+
+    /// Calls `apply` with every operation that a dead process left, in order. They are ours from
+    /// then on: no other process replays them while we live.
+    pub fn replay(&self, apply: &mut dyn FnMut(Op) -> Replayed) -> Result<()> {
+        let mut dead = HashMap::new();
+        let mut after = 0;
+        loop {
+            let mut is_dead = |owner| {
+                *dead.entry(owner).or_insert_with(|| self.owners.is_dead(owner).unwrap_or(false))
+            };
+            let (rows, last) = self.ground.db.inherit_ops(after, BATCH_OPS_MAX, &mut is_dead)?;
+            let Some(last) = last else { return Ok(()) };
+            after = last;
+            for row in rows {
+                let Some(kind) = OpKind::of(row.kind) else {
+                    tracing::warn!(
+                        op = row.id,
+                        kind = row.kind,
+                        "leaving an operation of a newer program in the journal"
+                    );
+                    continue;
+                };
+                let id = OpId(row.id);
+                match apply(Op { id, kind, payload: row.payload }) {
+                    Replayed::Done => self.done(id)?,
+                    Replayed::Kept => {}
+                }
+            }
+        }
+    }
+}

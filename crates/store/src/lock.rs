@@ -1,0 +1,87 @@
+//! Locks of open file descriptions, on single bytes of a file.
+//!
+//! The kernel frees them when the last descriptor is closed, at a crash too, and they hold between
+//! containers and between two opens of one process. The bytes need not exist in the file.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// What a lock lets others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Others may hold it shared too.
+    Shared,
+    /// Nobody else holds it.
+    Exclusive,
+}
+
+/// Takes or converts the lock on `byte` if that is possible now. A lock held already stays as it
+/// was when this returns false.
+pub(crate) fn attempt(file: &File, byte: u64, mode: Mode) -> io::Result<bool> {
+    match set(file, libc::F_OFD_SETLK, kind(mode), byte) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Takes or converts the lock on `byte`, waiting for others to let go.
+pub(crate) fn wait(file: &File, byte: u64, mode: Mode) -> io::Result<()> {
+    loop {
+        match set(file, libc::F_OFD_SETLKW, kind(mode), byte) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// Lets go of the lock on `byte`.
+pub(crate) fn release(file: &File, byte: u64) -> io::Result<()> {
+    set(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte)
+}
+
+fn kind(mode: Mode) -> i32 {
+    match mode {
+        Mode::Shared => libc::F_RDLCK,
+        Mode::Exclusive => libc::F_WRLCK,
+    }
+}
+
+fn set(file: &File, command: i32, kind: i32, byte: u64) -> io::Result<()> {
+    let lock = libc::flock {
+        l_type: i16::try_from(kind).expect("lock kinds are small"),
+        l_whence: i16::try_from(libc::SEEK_SET).expect("zero"),
+        l_start: i64::try_from(byte).expect("lock bytes are counted from zero"),
+        l_len: 1,
+        // Must be zero for locks of open file descriptions.
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and `lock` is a whole
+    // `flock` that the kernel only reads.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, attempt, release};
+
+    #[test]
+    fn two_opens_of_one_process_exclude_each_other() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let (a, b) = (path.reopen().unwrap(), path.reopen().unwrap());
+        assert!(attempt(&a, 7, Mode::Shared).unwrap());
+        assert!(attempt(&b, 7, Mode::Shared).unwrap());
+        assert!(!attempt(&b, 7, Mode::Exclusive).unwrap());
+        // The refused conversion has not cost `b` its shared lock.
+        assert!(!attempt(&a, 7, Mode::Exclusive).unwrap());
+        release(&b, 7).unwrap();
+        assert!(attempt(&a, 7, Mode::Exclusive).unwrap());
+        assert!(attempt(&b, 8, Mode::Exclusive).unwrap());
+        drop(a);
+        assert!(attempt(&b, 7, Mode::Exclusive).unwrap());
+    }
+}

@@ -1,0 +1,306 @@
+//! Files change sides: from the cache into staging, and back when the bucket has their bytes.
+//!
+//! Each move renames one file and changes its records. The order is such that after a crash in
+//! between, bytes that exist nowhere else are still recorded, and nothing is said to be cached that
+//! is not.
+
+use std::io;
+use std::sync::Arc;
+
+use base::ByteRange;
+
+use crate::backing::BackingFile;
+use crate::cached::{self, Cached, Use};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ground::Ground;
+use crate::layout::VersionName;
+use crate::lock::Mode;
+use crate::presence::{Presence, Standing};
+use crate::residency::{Event, Residency};
+use crate::sealed::Sealed;
+use crate::staged::{Body, BodyGuard, Lent, Staged, View};
+use crate::state::staged::{NewStaged, StagedState};
+use crate::state::versions::VersionNews;
+use crate::table::Table;
+
+/// What a staged file starts from.
+#[derive(Clone, Debug)]
+pub enum Base {
+    /// Nothing: it is empty.
+    Empty,
+    /// The version shows through below `bytes` where nothing was written.
+    Over {
+        /// The version; it need not be here.
+        cached: Arc<Cached>,
+        /// How much of it, and so how long the staged file is at first.
+        bytes: u64,
+    },
+    /// The complete backing file of the version itself.
+    Take(Arc<Cached>),
+}
+
+/// What became of a staged file whose sealed version was published.
+#[derive(Clone, Debug)]
+pub enum Adopted {
+    /// It is the cached file of the version now, and gone from staging.
+    Clean(Arc<Cached>),
+    /// It was written to since the seal: it stays staged, and dirty.
+    StillDirty,
+    /// It is clean, but stays staged: the kernel has it and may still write to it through a shared
+    /// mapping. [`Store::restore`](crate::Store::restore) tries again.
+    Kept,
+}
+
+/// Makes a staged file that is empty or lies over a version.
+pub(crate) fn stage_new(
+    ground: &Arc<Ground>,
+    note: &[u8],
+    view: Option<View>,
+) -> Result<Arc<Staged>> {
+    let file_name = ground.staged_name();
+    let path = ground.layout.staged(&file_name);
+    let io = |error| Error::io("stage", &path, error);
+    let file = ground.disk.create(&path).map_err(io)?;
+    let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?);
+    let is_claimed = file.claim(Mode::Exclusive).map_err(io)?;
+    assert!(is_claimed, "nobody else knows the new file {}", path.display());
+
+    // A file that only shows a whole version has nothing that the bucket does not have.
+    let is_clean = view.as_ref().is_some_and(|view| view.visible == view.cached.size());
+    let (residency, state) = if is_clean {
+        (Residency::Clean, StagedState::Clean)
+    } else {
+        (Residency::Dirty, StagedState::Open)
+    };
+    let mut body = Body::new(file, 0, residency);
+    if let Some(view) = view {
+        body.size = view.visible;
+        body.file.set_len(body.size).map_err(io)?;
+        if !clone_base(&mut body, &view).map_err(io)? && 0 < view.visible {
+            body.base = Some(view);
+        }
+    }
+    let id = ground.db.insert_staged(&NewStaged { file: &file_name, note, state });
+    let id = id.inspect_err(|_| {
+        // Nothing was promised yet; what cannot be removed is swept at the next start.
+        let _ = ground.disk.unlink(&path);
+    })?;
+    Ok(Arc::new(Staged::new(ground, id, file_name, body)))
+}
+
+/// Where the disk can: takes over a complete base without copying it. Whether it did.
+fn clone_base(body: &mut Body, view: &View) -> io::Result<bool> {
+    let Ok(base) = view.cached.here("clone") else { return Ok(false) };
+    if !base.presence.is_complete() || body.file.share_from(&base.file).is_err() {
+        return Ok(false);
+    }
+    body.file.set_len(body.size)?;
+    for (piece, row) in base.presence.rows() {
+        body.extents.load(piece, &row, view.cached.size());
+    }
+    if body.size < view.cached.size() {
+        body.extents.resized(body.size);
+    }
+    Ok(true)
+}
+
+/// Takes a complete version's backing file into staging.
+pub(crate) fn take(
+    table: &Table,
+    ground: &Arc<Ground>,
+    note: &[u8],
+    cached: &Arc<Cached>,
+) -> Result<Arc<Staged>> {
+    if !cached.is_complete()
+        && let Some(all) = ByteRange::new(0, cached.size())
+    {
+        cached.verify(all)?;
+    }
+    let mut open = table.lock();
+    let turn = ground.turn();
+    let guard = cached.guard("take")?;
+    if !guard.body().presence.is_complete() {
+        return Err(cached.error(ErrorKind::Missing, "take"));
+    }
+    let moving = guard.moving()?;
+    if !guard.claim(Mode::Exclusive)? {
+        return Err(cached.error(ErrorKind::Held, "take"));
+    }
+    let file_name = ground.staged_name();
+    let rows = guard.body().presence.rows();
+    let (name, size) = (cached.name(), cached.size());
+    let identity = cached.identity();
+    let to = ground.layout.staged(&file_name);
+    let new = NewStaged { file: &file_name, note, state: StagedState::Clean };
+    // The record first: a staged file that nobody knows would be taken for lost bytes.
+    let taken = ground.db.take_version(name, &new, (identity, size), &rows).and_then(|id| {
+        let moved = ground.disk.rename(&cached.path(), &to);
+        moved.map(|()| id).map_err(|error| {
+            // What is recorded now is of a file that is not there; it says so when it is opened.
+            let _ = ground.db.remove_staged(id);
+            Error::io("take", &to, error)
+        })
+    });
+    let id = match taken {
+        Ok(id) => id,
+        Err(error) => {
+            guard.body().presence.give_back_unsaved(&rows);
+            guard.claim(Mode::Shared)?;
+            return Err(error);
+        }
+    };
+    // Others who waited find that the name leads to no file any more.
+    drop(moving);
+    let cached::Body { file, presence } = guard.leave();
+    open.remove(name);
+    drop(turn);
+    drop(open);
+    ground.space.give_back(presence.disk_bytes());
+
+    let mut body = Body::new(file, size, Residency::Clean);
+    for (piece, row) in &rows {
+        body.extents.load(*piece, row, size);
+    }
+    // The record has these sums already.
+    body.extents.take_unsaved(size);
+    body.published = Some(identity.into());
+    Ok(Arc::new(Staged::new(ground, id, file_name, body)))
+}
+
+/// The bucket has the sealed bytes as the version `identity`.
+pub(crate) fn adopt(
+    table: &Table,
+    staged: &Arc<Staged>,
+    sealed: Sealed,
+    identity: &[u8],
+) -> Result<Adopted> {
+    assert!(Arc::ptr_eq(sealed.staged(), staged), "a sealed version of another file");
+    let epoch = sealed.answered();
+    let ground = staged.ground();
+    let mut guard = staged.guard("adopt")?;
+    let body = guard.body();
+    if let Err(error) = staged.rescan_body(body) {
+        staged.thaw(body, Event::Rejected(epoch));
+        return Err(error);
+    }
+    if !staged.thaw(body, Event::Acked(epoch)) {
+        ground.db.set_staged_state(staged.id(), StagedState::Open)?;
+        return Ok(Adopted::StillDirty);
+    }
+    body.published = Some(identity.into());
+    match become_cached(table, staged, guard) {
+        Ok(Some(cached)) => Ok(Adopted::Clean(cached)),
+        Ok(None) => {
+            ground.db.set_staged_clean(staged.id(), identity)?;
+            Ok(Adopted::Kept)
+        }
+        Err(error) => {
+            // The bucket has the bytes; that they are not in the cache costs a download at worst.
+            tracing::warn!(%error, "cannot take published bytes into the cache");
+            Ok(Adopted::Kept)
+        }
+    }
+}
+
+/// A staged file that is clean goes (back) into the cache; `None` if it has to stay.
+pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<Cached>>> {
+    let mut guard = staged.guard("restore")?;
+    let body = guard.body();
+    staged.rescan_body(body)?;
+    if body.residency != Residency::Clean {
+        return Ok(None);
+    }
+    if body.published.is_some() {
+        return become_cached(table, staged, guard);
+    }
+    // It only showed another version and was never written to: that version is still there.
+    let base = body.base.as_ref().map(|view| Arc::clone(&view.cached));
+    remove(staged, guard)?;
+    Ok(base)
+}
+
+/// Moves a clean file into the cache. `None` if the kernel could still write to it.
+fn become_cached(
+    table: &Table,
+    staged: &Staged,
+    mut guard: BodyGuard<'_>,
+) -> Result<Option<Arc<Cached>>> {
+    let ground = staged.ground();
+    let body = guard.body();
+    assert_eq!(body.residency, Residency::Clean, "only the bucket's bytes are cached");
+    if body.lent == Lent::ToKernel && 1 < Arc::strong_count(&body.file) {
+        return Ok(None);
+    }
+    let identity = body.published.clone().expect("a clean file was published as something");
+    let size = body.size;
+    let name = VersionName::of(&identity, size);
+    let rows = body.extents.rows(size);
+    let used = Use { last_use: ground.stamp(), uses: 1 };
+    let news = VersionNews {
+        name,
+        identity: &identity,
+        size,
+        inode: body.file.inode(),
+        last_use: used.last_use,
+        uses: used.uses,
+        pieces: rows,
+    };
+    let (from, to) = (staged.path(), ground.layout.object(name));
+    let io = |error| Error::io("adopt", &to, error);
+
+    let mut open = table.lock();
+    let turn = ground.turn();
+    let moving = body.file.moving().map_err(io)?;
+    // The name first: after a crash in between, a record without a file is forgotten, and the
+    // bucket has the bytes.
+    ground.disk.make_folder(to.parent().expect("objects are in folders")).map_err(io)?;
+    ground.disk.rename(&from, &to).map_err(io)?;
+    if let Err(error) = ground.db.adopt_staged(staged.id(), staged.file_name(), &news) {
+        ground.disk.rename(&to, &from).map_err(io)?;
+        return Err(error);
+    }
+    let body = guard.leave();
+    body.file.claim(Mode::Shared).map_err(io)?;
+    drop(moving);
+    let presence = Presence::empty(size);
+    for (piece, row) in &news.pieces {
+        presence.load(*piece, row, Standing::Here, used.last_use);
+    }
+    let disk_bytes = presence.disk_bytes();
+    let body = cached::Body { file: body.file, presence };
+    let cached = if let Some(cached) = open.get(name) {
+        // Someone has the version open: they go on with the complete file.
+        ground.space.give_back(cached.replace_body(body));
+        Arc::clone(cached)
+    } else {
+        let cached = Arc::new(Cached::new(ground, &identity, (name, size), body, used));
+        open.insert(Arc::clone(&cached));
+        cached
+    };
+    drop(turn);
+    drop(open);
+    ground.space.add_clean(disk_bytes);
+    Ok(Some(cached))
+}
+
+/// Gives up a staged file.
+pub(crate) fn discard(staged: &Staged) -> Result<()> {
+    remove(staged, staged.guard("discard")?)
+}
+
+fn remove(staged: &Staged, guard: BodyGuard<'_>) -> Result<()> {
+    let ground = staged.ground();
+    for path in [staged.path(), ground.layout.side(staged.file_name())] {
+        ground.disk.unlink(&path).map_err(|error| Error::io("discard", &path, error))?;
+    }
+    // The record last: a staged file that nobody knows would be taken for lost bytes.
+    ground.db.remove_staged(staged.id())?;
+    drop(guard.leave());
+    Ok(())
+}
+
+/// Where a base shows through a new staged file.
+pub(crate) fn view(cached: Arc<Cached>, bytes: u64) -> View {
+    let visible = bytes.min(cached.size());
+    View { cached, visible }
+}

@@ -1,0 +1,211 @@
+//! Staged files whose process died: claimed, checked, and handed to the caller.
+
+use std::io;
+use std::sync::Arc;
+
+use base::{ByteRange, crc32c};
+
+use crate::backing::BackingFile;
+use crate::error::{Error, Result};
+use crate::granule::{self, PIECE_GRANULES};
+use crate::ground::Ground;
+use crate::lock::Mode;
+use crate::piece::PieceV1;
+use crate::residency::Residency;
+use crate::sealed::copy_whole;
+use crate::staged::{Body, Staged};
+use crate::state::staged::{NewStaged, StagedRow, StagedState};
+
+/// How many rows are looked at in one query.
+const BATCH_ROWS_MAX: u32 = 256;
+
+/// A staged file whose process died; it is ours now.
+#[derive(Debug)]
+pub struct Orphan {
+    /// The file.
+    pub staged: Arc<Staged>,
+    /// What its process noted of it.
+    pub note: Vec<u8>,
+    /// What is known of its bytes.
+    pub state: OrphanState,
+}
+
+/// What is known of an orphan's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrphanState {
+    /// Nobody has said that they are whole: they were never closed or synced, or are damaged.
+    Open,
+    /// They are what was last sealed: to be uploaded on behalf of who died.
+    Sealed,
+}
+
+/// Claims every staged file of the state folder that nobody holds.
+pub(crate) fn claim_all(ground: &Arc<Ground>) -> Result<Vec<Orphan>> {
+    let mut orphans = Vec::new();
+    let mut after = None;
+    loop {
+        let rows = ground.db.staged_after(after, BATCH_ROWS_MAX)?;
+        let Some(last) = rows.last() else { return Ok(orphans) };
+        after = Some(last.id);
+        for row in rows {
+            if let Some(file) = claim(ground, &row)? {
+                let path = ground.layout.staged(&row.file);
+                let io = |error| Error::io("recover", &path, error);
+                let state = check(ground, &row, &file, &mut orphans).map_err(io)?;
+                orphans.extend(inherit(ground, row, file, state)?);
+            }
+        }
+    }
+}
+
+/// What a check of an orphan's bytes found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// The bucket has them.
+    Clean,
+    /// See [`OrphanState`].
+    Dirty(OrphanState),
+}
+
+/// Claims the file of a row; `None` if its owner lives, or if there is no file any more.
+fn claim(ground: &Ground, row: &StagedRow) -> Result<Option<BackingFile>> {
+    let path = ground.layout.staged(&row.file);
+    let io = |error| Error::io("recover", &path, error);
+    let Some(file) = ground.disk.open(&path).map_err(io)? else {
+        // Its owner died, or is, between removing the file and its record.
+        ground.db.remove_staged(row.id)?;
+        return Ok(None);
+    };
+    let file = BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?;
+    let is_claimed = file.claim(Mode::Exclusive).map_err(io)?;
+    let is_current = ground.disk.inode(&path).map_err(io)? == Some(file.inode());
+    Ok((is_claimed && is_current).then_some(file))
+}
+
+fn check(
+    ground: &Arc<Ground>,
+    row: &StagedRow,
+    file: &BackingFile,
+    orphans: &mut Vec<Orphan>,
+) -> io::Result<Found> {
+    let sums = || ground.db.staged_pieces(row.id).map_err(io::Error::other);
+    let is_as_sealed = || -> io::Result<bool> {
+        let sums = sums()?;
+        Ok(file.len()? == row.size && mismatches(file, row.size, &sums).is_empty())
+    };
+    match row.state {
+        // It may have been written to through a mapping that was never synced.
+        StagedState::Clean if row.identity.is_some() && !is_as_sealed()? => {
+            Ok(Found::Dirty(OrphanState::Open))
+        }
+        StagedState::Clean => Ok(Found::Clean),
+        StagedState::Sealed if row.is_this_boot || is_as_sealed()? => {
+            Ok(Found::Dirty(OrphanState::Sealed))
+        }
+        StagedState::Open | StagedState::Sealed => Ok(Found::Dirty(OrphanState::Open)),
+        StagedState::WrittenSince => {
+            let state = rebuild(ground, row, file, &sums()?, orphans)?;
+            Ok(Found::Dirty(state))
+        }
+    }
+}
+
+/// Brings back the sealed version of a file that was written to since. The newer bytes, which were
+/// never synced, become an orphan of their own.
+fn rebuild(
+    ground: &Arc<Ground>,
+    row: &StagedRow,
+    file: &BackingFile,
+    sums: &[(usize, PieceV1)],
+    orphans: &mut Vec<Orphan>,
+) -> io::Result<OrphanState> {
+    let changed = mismatches(file, row.size, sums);
+    let side = ground.disk.open(&ground.layout.side(&row.file))?;
+    let side = side.map(|side| BackingFile::new(side, Arc::clone(&ground.disk))).transpose()?;
+    let has_old = |&(granule, sum): &(u64, u32)| {
+        side.as_ref().is_some_and(|side| matches(side, granule, row.size, sum))
+    };
+    if !changed.iter().all(has_old) {
+        return Ok(OrphanState::Open);
+    }
+    let newer = copy_of(ground, row, file)?;
+    orphans.push(newer);
+    let mut bytes = Vec::new();
+    for (granule, _) in changed {
+        let place = granule::bytes_of(granule, row.size);
+        bytes.resize(granule::index(place.len()), 0);
+        side.as_ref().expect("it has the old granules").read(&mut bytes, place.start())?;
+        file.write(&bytes, place.start())?;
+    }
+    file.set_len(row.size)?;
+    ground.db.set_staged_state(row.id, StagedState::Sealed).map_err(io::Error::other)?;
+    ground.disk.unlink(&ground.layout.side(&row.file))?;
+    Ok(OrphanState::Sealed)
+}
+
+/// A copy of the file as an orphan of its own.
+fn copy_of(ground: &Arc<Ground>, row: &StagedRow, file: &BackingFile) -> io::Result<Orphan> {
+    let name = ground.staged_name();
+    let copy = ground.disk.create(&ground.layout.staged(&name))?;
+    let copy = BackingFile::new(copy, Arc::clone(&ground.disk))?;
+    copy.claim(Mode::Exclusive)?;
+    let copy = copy_whole(file, copy)?;
+    let new = NewStaged { file: &name, note: &row.note, state: StagedState::Open };
+    let id = ground.db.insert_staged(&new).map_err(io::Error::other)?;
+    let body = body_of(copy)?;
+    let staged = Arc::new(Staged::new(ground, id, name, body));
+    Ok(Orphan { staged, note: row.note.clone(), state: OrphanState::Open })
+}
+
+fn inherit(
+    ground: &Arc<Ground>,
+    row: StagedRow,
+    file: BackingFile,
+    found: Found,
+) -> Result<Option<Orphan>> {
+    let path = ground.layout.staged(&row.file);
+    let io = |error| Error::io("recover", &path, error);
+    match found {
+        Found::Clean => {
+            ground.disk.unlink(&path).map_err(io)?;
+            ground.disk.unlink(&ground.layout.side(&row.file)).map_err(io)?;
+            ground.db.remove_staged(row.id)?;
+            Ok(None)
+        }
+        Found::Dirty(state) => {
+            let mut body = body_of(file).map_err(io)?;
+            body.epoch = row.epoch;
+            let staged = Arc::new(Staged::new(ground, row.id, row.file, body));
+            Ok(Some(Orphan { staged, note: row.note, state }))
+        }
+    }
+}
+
+/// A body of which nothing is known but what is in the file.
+fn body_of(file: BackingFile) -> io::Result<Body> {
+    let size = file.len()?;
+    let mut body = Body::new(Arc::new(file), size, Residency::Dirty);
+    for granule in 0..granule::count(size) {
+        body.extents.insert(granule);
+    }
+    Ok(body)
+}
+
+/// The granules of the file that are not what their checksums say.
+fn mismatches(file: &BackingFile, size: u64, sums: &[(usize, PieceV1)]) -> Vec<(u64, u32)> {
+    sums.iter()
+        .flat_map(|(piece, row)| {
+            let first = *piece as u64 * PIECE_GRANULES;
+            row.present().map(move |(at, sum)| (first + at as u64, sum))
+        })
+        .filter(|&(granule, sum)| {
+            granule < granule::count(size) && !matches(file, granule, size, sum)
+        })
+        .collect()
+}
+
+fn matches(file: &BackingFile, granule: u64, size: u64, sum: u32) -> bool {
+    let place: ByteRange = granule::bytes_of(granule, size);
+    let mut bytes = vec![0; granule::index(place.len())];
+    file.read(&mut bytes, place.start()).is_ok() && crc32c(&bytes) == sum
+}

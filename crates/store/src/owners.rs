@@ -1,0 +1,79 @@
+//! Which openings of the state folder are alive: each holds a lock on a byte of one file.
+//!
+//! ```text
+//! byte 0        shared by all; exclusive while the only one sweeps
+//! byte 1 + n    exclusive for opening number n, for as long as it lives
+//! ```
+
+use std::fs::File;
+
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::lock::{self, Mode};
+
+const SWEEP_BYTE: u64 = 0;
+
+/// The file of locks.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    file: File,
+    path: std::path::PathBuf,
+}
+
+/// Who else has the state folder open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// Nobody, and nobody comes before [`Owners::join`].
+    None,
+    /// Others.
+    Some,
+}
+
+impl Owners {
+    /// Opens the file of locks; waits while another process sweeps.
+    pub(crate) fn open(layout: &Layout, disk: &Disk) -> Result<(Owners, Company)> {
+        let path = layout.owners();
+        let file = disk.open_or_create(&path).map_err(|error| Error::io("open", &path, error))?;
+        let owners = Owners { file, path };
+        let company = owners.company()?;
+        if company == Company::Some {
+            owners.join()?;
+        }
+        Ok((owners, company))
+    }
+
+    /// Whether others have the state folder open; if not, none can until [`Owners::join`].
+    pub(crate) fn company(&self) -> Result<Company> {
+        let is_alone = lock::attempt(&self.file, SWEEP_BYTE, Mode::Exclusive);
+        let is_alone = is_alone.map_err(|error| self.error(error))?;
+        Ok(if is_alone { Company::None } else { Company::Some })
+    }
+
+    /// Lets others in.
+    pub(crate) fn join(&self) -> Result<()> {
+        lock::wait(&self.file, SWEEP_BYTE, Mode::Shared).map_err(|error| self.error(error))
+    }
+
+    /// Says that opening number `owner` is alive, until we are not.
+    pub(crate) fn enter(&self, owner: u64) -> Result<()> {
+        let is_entered = lock::attempt(&self.file, 1 + owner, Mode::Exclusive);
+        let is_entered = is_entered.map_err(|error| self.error(error))?;
+        assert!(is_entered, "opening {owner} of {} was given twice", self.path.display());
+        Ok(())
+    }
+
+    /// Whether opening number `owner`, which is not ours, is dead.
+    pub(crate) fn is_dead(&self, owner: u64) -> Result<bool> {
+        let is_free = lock::attempt(&self.file, 1 + owner, Mode::Exclusive);
+        let is_free = is_free.map_err(|error| self.error(error))?;
+        if is_free {
+            lock::release(&self.file, 1 + owner).map_err(|error| self.error(error))?;
+        }
+        Ok(is_free)
+    }
+
+    fn error(&self, error: std::io::Error) -> Error {
+        Error::io("lock", &self.path, error)
+    }
+}

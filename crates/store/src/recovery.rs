@@ -1,0 +1,184 @@
+//! The recovery folder, and the sweep at the start of the only process: what the last ones left is
+//! put in order. Both are idempotent.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::ByteRange;
+
+use crate::error::{Error, Result};
+use crate::ground::Ground;
+use crate::layout::{SIDE_SUFFIX, VersionName};
+use crate::staged::Staged;
+
+/// How the name of a note for people ends.
+const NOTE_SUFFIX: &str = ".quayfs-note";
+
+/// Longest name of a recovered file: leaves room for a number and the note's suffix.
+const NAME_BYTES_MAX: usize = 200;
+
+/// How many names are tried for one file.
+const NAMES_MAX: u32 = 10_000;
+
+/// How many records are removed in one transaction.
+const BATCH_ROWS_MAX: usize = 256;
+
+/// Moves the bytes of a staged file to the recovery folder, with a note; returns where they are.
+pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf> {
+    let ground = staged.ground();
+    // What of the base is at hand makes the file whole; what is not is told.
+    let all = ByteRange::new(0, staged.size());
+    let hole = all.map_or(Ok(None), |all| staged.draw_from_base(all))?;
+    let guard = staged.guard("recover")?;
+    let path = reserve(ground, name, &note(ground, reason, hole))?;
+    let io = |error| Error::io("recover", &path, error);
+    ground.disk.rename(&staged.path(), &path).map_err(io)?;
+    ground.disk.unlink(&ground.layout.side(staged.file_name())).map_err(io)?;
+    ground.db.remove_staged(staged.id())?;
+    drop(guard.leave());
+    Ok(path)
+}
+
+fn note(ground: &Ground, reason: &str, hole: Option<ByteRange>) -> String {
+    let kept = format!("{reason}\n\nkept at {} (seconds since 1970)\n", ground.wall().secs);
+    let hole = hole.map(|hole| {
+        format!(
+            "from byte {} on, parts that were never changed were not on this machine; they are \
+             zeros here\n",
+            hole.start()
+        )
+    });
+    kept + &hole.unwrap_or_default()
+}
+
+/// A free path in the recovery folder; writing its note first keeps it ours.
+fn reserve(ground: &Ground, name: &str, note: &str) -> Result<PathBuf> {
+    let folder = ground.layout.recovery();
+    let stem = file_stem(name);
+    for number in 0..NAMES_MAX {
+        let name = if number == 0 { stem.clone() } else { format!("{stem}.{number}") };
+        let path = folder.join(&name);
+        let note_path = folder.join(format!("{name}{NOTE_SUFFIX}"));
+        let io = |error| Error::io("recover", &note_path, error);
+        if ground.disk.inode(&path).map_err(io)?.is_some() {
+            continue;
+        }
+        match ground.disk.create(&note_path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => {
+                let file = file.map_err(io)?;
+                ground.disk.write(&file, note.as_bytes(), 0).map_err(io)?;
+                return Ok(path);
+            }
+        }
+    }
+    Err(Error::io("recover", &folder, io::Error::other("too many files of one name")))
+}
+
+/// `name` as one path component that people recognise.
+fn file_stem(name: &str) -> String {
+    let mut stem: String =
+        name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+    while NAME_BYTES_MAX < stem.len() {
+        stem.pop();
+    }
+    if stem.is_empty() || stem.starts_with('.') || stem.ends_with(NOTE_SUFFIX) {
+        stem.insert(0, '_');
+        stem.push('_');
+    }
+    stem
+}
+
+/// Puts in order what earlier processes left. Nobody else has the state folder open.
+pub(crate) fn sweep(ground: &Arc<Ground>) -> Result<()> {
+    // Staging first: a file whose adoption was cut short is finished, not swept.
+    sweep_staged(ground)?;
+    sweep_objects(ground)
+}
+
+/// Cached files without a record go, and records without a file.
+fn sweep_objects(ground: &Ground) -> Result<()> {
+    let mut recorded = HashSet::new();
+    ground.db.each_version_name(&mut |name| {
+        recorded.insert(name);
+    })?;
+    let mut unknown = Vec::new();
+    for folder in 0..=0xff_u8 {
+        let path = ground.layout.objects().join(format!("{folder:02x}"));
+        let mut each = |file: &str, _: &std::fs::Metadata| {
+            let name = VersionName::parse(&format!("{folder:02x}{file}"));
+            if !name.is_some_and(|name| recorded.remove(&name)) {
+                unknown.push(path.join(file));
+            }
+        };
+        ground.disk.list(&path, &mut each).map_err(|error| Error::io("sweep", &path, error))?;
+    }
+    for path in unknown {
+        ground.disk.unlink(&path).map_err(|error| Error::io("sweep", &path, error))?;
+    }
+    let gone: Vec<VersionName> = recorded.into_iter().collect();
+    gone.chunks(BATCH_ROWS_MAX).try_for_each(|names| ground.db.forget_versions(names))
+}
+
+/// Staged files without a record are finished, kept or removed. Records without a file are left to
+/// those who look for orphans.
+fn sweep_staged(ground: &Ground) -> Result<()> {
+    let folder = ground.layout.stage();
+    let mut files = Vec::new();
+    let mut each = |name: &str, metadata: &std::fs::Metadata| {
+        use std::os::unix::fs::MetadataExt;
+        files.push((name.to_owned(), metadata.blocks() != 0));
+    };
+    ground.disk.list(&folder, &mut each).map_err(|error| Error::io("sweep", &folder, error))?;
+    let recorded = ground.db.staged_files()?;
+    for (name, has_bytes) in files {
+        let path = folder.join(&name);
+        let io = |error| Error::io("sweep", &path, error);
+        if let Some(owner) = name.strip_suffix(SIDE_SUFFIX) {
+            if !recorded.contains(owner) {
+                ground.disk.unlink(&path).map_err(io)?;
+            }
+        } else if !recorded.contains(&name) {
+            sweep_staged_file(ground, &name, &path, has_bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn sweep_staged_file(ground: &Ground, name: &str, path: &Path, has_bytes: bool) -> Result<()> {
+    let io = |error| Error::io("sweep", path, error);
+    if let Some(version) = ground.db.version_come_as(name)? {
+        // The record of the adoption reached the disk, the rename did not.
+        let to = ground.layout.object(version);
+        if ground.disk.inode(&to).map_err(io)?.is_none() {
+            ground.disk.make_folder(to.parent().expect("objects are in folders")).map_err(io)?;
+            return ground.disk.rename(path, &to).map_err(io);
+        }
+        return ground.disk.unlink(path).map_err(io);
+    }
+    if !has_bytes {
+        return ground.disk.unlink(path).map_err(io);
+    }
+    // After a power failure the bytes may be on the disk and their record not.
+    let reason = "bytes found in staging of which nothing is recorded";
+    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, None))?;
+    ground.disk.rename(path, &kept).map_err(io)?;
+    tracing::warn!(path = %kept.display(), "{reason}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_stem;
+
+    #[test]
+    fn every_name_becomes_one_component() {
+        assert_eq!(file_stem("a/b\nc"), "a_b_c");
+        assert_eq!(file_stem(""), "__");
+        assert_eq!(file_stem(".."), "_.._");
+        assert_eq!(file_stem("x.quayfs-note"), "_x.quayfs-note_");
+        assert_eq!(file_stem(&"é".repeat(300)).len(), 200);
+    }
+}

@@ -1,0 +1,539 @@
+//! One staged file: bytes that the bucket does not have yet, over a base that it has.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::{ByteRange, crc32c};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::backing::BackingFile;
+use crate::cached::Cached;
+use crate::error::{Error, ErrorKind, Result};
+use crate::extent::{Extents, Sum};
+use crate::frozen::Frozen;
+use crate::granule::{self, GRANULE_BYTES};
+use crate::ground::Ground;
+use crate::residency::{Action, Epoch, Event, Residency};
+use crate::state::staged::{StagedId, StagedState};
+
+/// A backing file with bytes the bucket does not have yet.
+///
+/// It stays on the disk, and is found again after a crash, until it is adopted, discarded or moved
+/// to the recovery folder.
+pub struct Staged {
+    ground: Arc<Ground>,
+    id: StagedId,
+    // The name of its backing file.
+    file_name: String,
+    // Invariant: every granule below the visible part of the base is in the file or still to be
+    // taken from the base; beyond, the file holds what was written and zeros elsewhere. The file is
+    // `size` bytes long.
+    life: RwLock<Life>,
+}
+
+/// Whether the file is still staged.
+#[derive(Debug)]
+enum Life {
+    Here(Box<Body>),
+    /// It was adopted, discarded or moved to the recovery folder.
+    Gone,
+}
+
+/// A staged file's bytes and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Body {
+    /// The file.
+    pub file: Arc<BackingFile>,
+    /// How long it is.
+    pub size: u64,
+    /// What shows through where nothing was written.
+    pub base: Option<View>,
+    /// What is in the file itself.
+    pub extents: Extents,
+    /// Where the newest bytes live.
+    pub residency: Residency,
+    /// The sealed version, while one is out.
+    pub frozen: Option<Frozen>,
+    /// The last seal.
+    pub epoch: Epoch,
+    /// Whether the kernel may write to the file without telling us.
+    pub lent: Lent,
+    /// The version that the bucket has of it, while it is clean.
+    pub published: Option<Box<[u8]>>,
+}
+
+/// The part of a base that shows through.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The base.
+    pub cached: Arc<Cached>,
+    /// It shows through below this, never more of it than at the file's smallest size.
+    pub visible: u64,
+}
+
+/// Whether the backing file was handed to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lent {
+    /// Never.
+    Never,
+    /// It may have been written to through a shared mapping; checksums tell.
+    ToKernel,
+}
+
+/// How a read or a write went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it is done.
+    Done,
+    /// Nothing is done: these bytes of the base are needed first.
+    Needs(ByteRange),
+}
+
+impl Body {
+    /// The bytes of `file`, `size` of them, all in it.
+    pub(crate) fn new(file: Arc<BackingFile>, size: u64, residency: Residency) -> Body {
+        Body {
+            file,
+            size,
+            base: None,
+            extents: Extents::default(),
+            residency,
+            frozen: None,
+            epoch: 0,
+            lent: Lent::Never,
+            published: None,
+        }
+    }
+
+    /// Where the base stops showing through.
+    fn visible(&self) -> u64 {
+        self.base.as_ref().map_or(0, |view| view.visible)
+    }
+
+    /// What of `granule` must be taken from the base, if it must.
+    fn wanted(&self, granule: u64) -> Option<ByteRange> {
+        let start = granule * GRANULE_BYTES;
+        let wanted = ByteRange::new(start, self.visible().min(start + GRANULE_BYTES))?;
+        (!self.extents.is_here(granule)).then_some(wanted)
+    }
+
+    /// The first run of bytes of `range` that must be taken from the base.
+    pub(crate) fn missing(&self, range: ByteRange) -> Option<ByteRange> {
+        let range = range.below(self.visible())?;
+        let mut granules = granule::touched(range);
+        let first = granules.find_map(|granule| self.wanted(granule))?;
+        let mut end = first.end();
+        for granule in granules {
+            match self.wanted(granule) {
+                Some(wanted) => end = wanted.end(),
+                None => break,
+            }
+        }
+        ByteRange::new(first.start(), end)
+    }
+
+    /// Makes the checksum of every granule whole; reads what was not written from front to back.
+    pub(crate) fn complete_sums(&mut self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for granule in 0..granule::count(self.size) {
+            let place = granule::bytes_of(granule, self.size);
+            let sum = self.extents.sum(granule);
+            let from = place.start() + u64::from(sum.len);
+            if from < place.end() {
+                bytes.resize(granule::index(place.end() - from), 0);
+                if self.extents.is_untouched(granule) {
+                    bytes.fill(0);
+                } else {
+                    self.file.read(&mut bytes, from)?;
+                }
+                let crc = match sum.len {
+                    0 => crc32c(&bytes),
+                    _ => crc32c::crc32c_append(sum.crc, &bytes),
+                };
+                self.extents.set_sum(granule, whole_sum(crc, place));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the granules that do not match their checksums any more and sums them anew; whether
+    /// there were any.
+    fn rescan(&mut self) -> io::Result<bool> {
+        let mut is_changed = false;
+        let mut bytes = Vec::new();
+        for granule in 0..granule::count(self.size) {
+            let place = granule::bytes_of(granule, self.size);
+            bytes.resize(granule::index(place.len()), 0);
+            self.file.read(&mut bytes, place.start())?;
+            let known = self.extents.sum(granule);
+            let sum = whole_sum(crc32c(&bytes), place);
+            if known != sum {
+                // What is not summed to its end was written through us, and is dirty anyway.
+                is_changed |= known.len == sum.len;
+                self.extents.set_sum(granule, sum);
+            }
+        }
+        Ok(is_changed)
+    }
+}
+
+fn whole_sum(crc: u32, place: ByteRange) -> Sum {
+    Sum { crc, len: u32::try_from(place.len()).expect("a granule is small") }
+}
+
+impl Staged {
+    /// The staged file `file_name` with its row `id`.
+    pub(crate) fn new(ground: &Arc<Ground>, id: StagedId, file_name: String, body: Body) -> Staged {
+        let life = RwLock::new(Life::Here(Box::new(body)));
+        Staged { ground: Arc::clone(ground), id, file_name, life }
+    }
+
+    /// Its size now; 0 once it is gone.
+    pub fn size(&self) -> u64 {
+        self.look(|body| body.size).unwrap_or(0)
+    }
+
+    /// Writes `bytes` at `offset`; the file grows if it must.
+    ///
+    /// Where a granule is overwritten only in part and the rest of it is in the base, it is taken
+    /// from there if it is there, and asked for if not.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<Outcome> {
+        let Some(range) = ByteRange::at(offset, bytes.len() as u64) else {
+            return Ok(Outcome::Done);
+        };
+        let mut guard = self.guard("write")?;
+        let body = guard.body();
+        for granule in [range.start() / GRANULE_BYTES, (range.end() - 1) / GRANULE_BYTES] {
+            let Some(wanted) = body.wanted(granule) else { continue };
+            let is_overwritten = range.intersection(wanted) == Some(wanted);
+            if !is_overwritten && !self.draw(body, wanted)? {
+                return Ok(Outcome::Needs(wanted));
+            }
+        }
+        self.will_change(body, Some(range))?;
+        self.ground.space.make_way(range.len());
+        body.extents.will_write(range);
+        let mut result = body.file.write(bytes, offset);
+        if let Err(error) = &result
+            && Error::is_full(error)
+            && self.ground.space.relieve(range.len())
+        {
+            result = body.file.write(bytes, offset);
+        }
+        if let Err(error) = result {
+            // What a failed write left beyond the end would show when the file grows again.
+            body.file.set_len(body.size).map_err(|error| self.io("write", error))?;
+            return Err(self.io("write", error));
+        }
+        body.extents.wrote(offset, bytes);
+        for granule in granule::touched(range) {
+            body.extents.insert(granule);
+        }
+        body.size = body.size.max(range.end());
+        Ok(Outcome::Done)
+    }
+
+    /// Reads into `buf`, from the file and, where nothing was written, from the base. The caller
+    /// stays below the size; beyond it there are zeros.
+    pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<Outcome> {
+        let Some(range) = ByteRange::at(offset, buf.len() as u64) else {
+            return Ok(Outcome::Done);
+        };
+        let life = self.life.read();
+        let Life::Here(body) = &*life else { return Err(self.error(ErrorKind::Gone, "read")) };
+        let inside = range.below(body.size).map_or(0, ByteRange::len);
+        let (inside, beyond) = buf.split_at_mut(granule::index(inside));
+        beyond.fill(0);
+        let Some(range) = ByteRange::at(offset, inside.len() as u64) else {
+            return Ok(Outcome::Done);
+        };
+        let mut at = range.start();
+        while at < range.end() {
+            let missing = ByteRange::new(at, range.end()).and_then(|rest| body.missing(rest));
+            let missing = missing.and_then(|missing| missing.intersection(range));
+            let here_end = missing.map_or(range.end(), |missing| missing.start().max(at));
+            let part = |from: u64, to: u64| {
+                granule::index(from - range.start())..granule::index(to - range.start())
+            };
+            body.file
+                .read(&mut inside[part(at, here_end)], at)
+                .map_err(|error| self.io("read", error))?;
+            at = here_end;
+            if let (Some(missing), Some(view)) = (missing, &body.base) {
+                let through = ByteRange::new(at, missing.end()).expect("some of it is missing");
+                if !view.cached.read(at, &mut inside[part(at, through.end())])? {
+                    let needs = through.aligned(GRANULE_BYTES).below(body.visible());
+                    return Ok(Outcome::Needs(needs.expect("it is below what is visible")));
+                }
+                at = through.end();
+            }
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// What of `range` must still be taken from the base: the first run of it, from a granule
+    /// boundary to a granule boundary or the end of what is visible of the base.
+    pub fn missing(&self, range: ByteRange) -> Option<ByteRange> {
+        self.look(|body| body.missing(range)).flatten()
+    }
+
+    /// Takes in bytes of the base from a granule boundary on; granules that are here already are
+    /// left as they are.
+    pub fn fill(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        assert!(offset.is_multiple_of(GRANULE_BYTES), "fill at {offset}");
+        let Some(range) = ByteRange::at(offset, bytes.len() as u64) else { return Ok(()) };
+        self.ground.space.make_way(range.len());
+        let mut guard = self.guard("fill")?;
+        let body = guard.body();
+        for granule in granule::touched(range) {
+            let Some(wanted) = body.wanted(granule) else { continue };
+            // A last granule that is not whole cannot be told from one that is.
+            if range.intersection(wanted) == Some(wanted) {
+                let from = granule::index(wanted.start() - offset);
+                let bytes = &bytes[from..from + granule::index(wanted.len())];
+                self.put(body, granule, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what of `range` is wanted of the base and is there; returns the first run that is not
+    /// there.
+    pub fn draw_from_base(&self, range: ByteRange) -> Result<Option<ByteRange>> {
+        loop {
+            let mut guard = self.guard("draw")?;
+            let body = guard.body();
+            let Some(missing) = body.missing(range) else { return Ok(None) };
+            // A granule at a time, so that readers and writers get a turn.
+            let part = missing.pieces(GRANULE_BYTES).next().expect("a range is not empty");
+            if !self.draw(body, part)? {
+                return Ok(Some(missing));
+            }
+        }
+    }
+
+    /// Cuts the file, or lets it grow by zeros.
+    pub fn truncate(&self, size: u64) -> Result<()> {
+        let mut guard = self.guard("truncate")?;
+        let body = guard.body();
+        if size == body.size {
+            return Ok(());
+        }
+        self.will_change(body, ByteRange::new(size, body.size))?;
+        body.file.set_len(size).map_err(|error| self.io("truncate", error))?;
+        if size < body.size {
+            body.extents.resized(size);
+        }
+        body.size = size;
+        if let Some(view) = &mut body.base {
+            view.visible = view.visible.min(size);
+            if view.visible == 0 {
+                body.base = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// What shows through where nothing was written.
+    pub fn base(&self) -> Option<Arc<Cached>> {
+        self.look(|body| body.base.as_ref().map(|view| Arc::clone(&view.cached))).flatten()
+    }
+
+    /// Whether it has bytes, or a size, that no sealed and acknowledged version has.
+    pub fn is_dirty(&self) -> bool {
+        self.look(|body| body.residency != Residency::Clean).unwrap_or(false)
+    }
+
+    /// Makes it dirty although nothing was written.
+    pub fn mark_dirty(&self) {
+        let Ok(mut guard) = self.guard("mark dirty") else { return };
+        let body = guard.body();
+        if let Err(error) = self.will_change(body, None) {
+            // It is dirty all the same: only a crash before the next seal would not know of it.
+            tracing::warn!(%error, "cannot record that a staged file is dirty");
+            body.residency = body.residency.step(Event::Write).0;
+        }
+    }
+
+    /// The backing file for the kernel to read and to map.
+    ///
+    /// Fails with [`ErrorKind::Missing`] if something must still be taken from the base.
+    pub fn passthrough(&self) -> Result<Arc<BackingFile>> {
+        let mut guard = self.guard("passthrough")?;
+        let body = guard.body();
+        self.need_all(body, "passthrough")?;
+        if body.lent == Lent::Never {
+            body.complete_sums().map_err(|error| self.io("passthrough", error))?;
+            body.lent = Lent::ToKernel;
+        }
+        Ok(Arc::clone(&body.file))
+    }
+
+    /// Finds what was written past us through a shared mapping of the backing file, and makes the
+    /// file dirty if there was anything; whether there was.
+    pub fn rescan(&self) -> Result<bool> {
+        self.guard("rescan").and_then(|mut guard| self.rescan_body(guard.body()))
+    }
+
+    /// Replaces the note that is kept for recovery.
+    pub fn set_note(&self, note: &[u8]) -> Result<()> {
+        self.ground.db.set_staged_note(self.id, note)
+    }
+
+    /// Compares checksums, if the kernel ever had the file.
+    pub(crate) fn rescan_body(&self, body: &mut Body) -> Result<bool> {
+        if body.lent == Lent::Never {
+            return Ok(false);
+        }
+        let is_changed = body.rescan().map_err(|error| self.io("rescan", error))?;
+        if is_changed {
+            self.will_change(body, None)?;
+        }
+        Ok(is_changed)
+    }
+
+    /// Notes a change before it is made: saves what of a sealed version is in `range`, and records
+    /// once that there are bytes that exist nowhere else.
+    fn will_change(&self, body: &mut Body, range: Option<ByteRange>) -> Result<()> {
+        if let (Some(frozen), Some(range)) = (&mut body.frozen, range) {
+            frozen
+                .save(&body.file, range, || self.make_side())
+                .map_err(|error| self.io("save sealed bytes", error))?;
+        }
+        let (next, action) = body.residency.step(Event::Write);
+        match action {
+            Action::None => {}
+            Action::RecordDirty => {
+                self.ground.db.set_staged_state(self.id, StagedState::Open)?;
+                body.published = None;
+            }
+            Action::RecordWrittenSince => {
+                self.ground.db.set_staged_state(self.id, StagedState::WrittenSince)?;
+            }
+            Action::RecordSealed(_) | Action::Thaw(_) => unreachable!("{action:?} of a write"),
+        }
+        body.residency = next;
+        Ok(())
+    }
+
+    /// Copies the granule's wanted bytes from the base, if they are there.
+    fn draw(&self, body: &mut Body, wanted: ByteRange) -> Result<bool> {
+        let Some(view) = &body.base else { return Ok(true) };
+        let mut bytes = vec![0; granule::index(wanted.len())];
+        if !view.cached.read(wanted.start(), &mut bytes)? {
+            return Ok(false);
+        }
+        self.put(body, wanted.start() / GRANULE_BYTES, &bytes)?;
+        Ok(true)
+    }
+
+    /// Puts all that is wanted of a granule of the base into the file.
+    fn put(&self, body: &mut Body, granule: u64, bytes: &[u8]) -> Result<()> {
+        let offset = granule * GRANULE_BYTES;
+        body.file.write(bytes, offset).map_err(|error| self.io("fill", error))?;
+        body.extents.set_sum(granule, Sum::default());
+        body.extents.wrote(offset, bytes);
+        body.extents.insert(granule);
+        Ok(())
+    }
+
+    /// Fails unless all of it is in the file; then the base is let go.
+    pub(crate) fn need_all(&self, body: &mut Body, op: &'static str) -> Result<()> {
+        let all = ByteRange::new(0, body.size);
+        if all.and_then(|all| body.missing(all)).is_some() {
+            return Err(self.error(ErrorKind::Missing, op));
+        }
+        body.base = None;
+        Ok(())
+    }
+
+    /// A new side file.
+    pub(crate) fn make_side(&self) -> io::Result<BackingFile> {
+        let Ground { disk, layout, .. } = &*self.ground;
+        let path = layout.side(&self.file_name);
+        // One may be left of an earlier seal that could not be removed.
+        disk.unlink(&path)?;
+        BackingFile::new(disk.create(&path)?, Arc::clone(disk))
+    }
+}
+
+/// Exclusive access to the body of a file that is still staged.
+pub(crate) struct BodyGuard<'a> {
+    life: RwLockWriteGuard<'a, Life>,
+}
+
+impl BodyGuard<'_> {
+    /// The body.
+    pub(crate) fn body(&mut self) -> &mut Body {
+        match &mut *self.life {
+            Life::Here(body) => body,
+            Life::Gone => unreachable!("the guard is only made of a body that is here"),
+        }
+    }
+
+    /// The file goes elsewhere: everyone who has it is told that it is gone.
+    pub(crate) fn leave(mut self) -> Box<Body> {
+        match std::mem::replace(&mut *self.life, Life::Gone) {
+            Life::Here(body) => body,
+            Life::Gone => unreachable!("the guard is only made of a body that is here"),
+        }
+    }
+}
+
+impl Staged {
+    /// Exclusive access, unless it is gone.
+    pub(crate) fn guard(&self, op: &'static str) -> Result<BodyGuard<'_>> {
+        let life = self.life.write();
+        match &*life {
+            Life::Here(_) => Ok(BodyGuard { life }),
+            Life::Gone => Err(self.error(ErrorKind::Gone, op)),
+        }
+    }
+
+    /// Calls `look` with the body, unless it is gone.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Body) -> T) -> Option<T> {
+        let life: RwLockReadGuard<'_, Life> = self.life.read();
+        match &*life {
+            Life::Here(body) => Some(look(body)),
+            Life::Gone => None,
+        }
+    }
+
+    /// The state folder it is in.
+    pub(crate) fn ground(&self) -> &Arc<Ground> {
+        &self.ground
+    }
+
+    /// The number of its row.
+    pub(crate) fn id(&self) -> StagedId {
+        self.id
+    }
+
+    /// The name of its backing file.
+    pub(crate) fn file_name(&self) -> &str {
+        &self.file_name
+    }
+
+    /// The path of its backing file.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.ground.layout.staged(&self.file_name)
+    }
+
+    /// An error about this file.
+    pub(crate) fn error(&self, kind: ErrorKind, op: &'static str) -> Error {
+        Error::new(kind, op, &self.path())
+    }
+
+    /// An error of the disk about this file.
+    pub(crate) fn io(&self, op: &'static str, error: io::Error) -> Error {
+        Error::io(op, &self.path(), error)
+    }
+}
+
+impl fmt::Debug for Staged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staged").field("file", &self.file_name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! Rows of the journal: operations that are to be carried out whatever happens.
+
+use rusqlite::params;
+
+use super::{Db, signed, unsigned};
+use crate::error::Result;
+
+/// An operation as recorded.
+#[derive(Debug)]
+pub(crate) struct JournalRow {
+    /// Its number; later operations have greater ones.
+    pub id: u64,
+    /// Which opening of the state folder it belongs to.
+    pub owner: u64,
+    /// What kind it is.
+    pub kind: i64,
+    /// What the caller wrote of it.
+    pub payload: Vec<u8>,
+}
+
+impl Db {
+    /// Adds an operation of ours.
+    pub(crate) fn append(&self, kind: i64, payload: &[u8]) -> Result<u64> {
+        let owner = self.owner();
+        self.write("append to journal", |transaction| {
+            transaction
+                .prepare_cached("INSERT INTO journal (owner, kind, payload) VALUES (?1, ?2, ?3)")?
+                .execute(params![signed(owner), kind, payload])?;
+            Ok(unsigned(transaction.last_insert_rowid()))
+        })
+    }
+
+    /// Removes an operation that is done.
+    pub(crate) fn remove_op(&self, id: u64) -> Result<()> {
+        self.write("remove from journal", |transaction| {
+            transaction
+                .prepare_cached("DELETE FROM journal WHERE id = ?1")?
+                .execute([signed(id)])?;
+            Ok(())
+        })
+    }
+
+    /// Makes the operations among the next `limit` after `after` ours whose owner `is_dead`; returns
+    /// them, and the number of the last one looked at.
+    pub(crate) fn inherit_ops(
+        &self,
+        after: u64,
+        limit: u32,
+        is_dead: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(Vec<JournalRow>, Option<u64>)> {
+        let owner = self.owner();
+        self.write("inherit from journal", |transaction| {
+            let rows: Vec<JournalRow> = transaction
+                .prepare_cached(
+                    "SELECT id, owner, kind, payload FROM journal WHERE id > ?1
+                     ORDER BY id LIMIT ?2",
+                )?
+                .query_map(params![signed(after), limit], |row| {
+                    Ok(JournalRow {
+                        id: unsigned(row.get(0)?),
+                        owner: unsigned(row.get(1)?),
+                        kind: row.get(2)?,
+                        payload: row.get(3)?,
+                    })
+                })?
+                .collect::<rusqlite::Result<_>>()?;
+            let last = rows.last().map(|row| row.id);
+            let mut inherited = Vec::new();
+            for row in rows {
+                if row.owner != owner && is_dead(row.owner) {
+                    transaction
+                        .prepare_cached("UPDATE journal SET owner = ?2 WHERE id = ?1")?
+                        .execute(params![signed(row.id), signed(owner)])?;
+                    inherited.push(row);
+                }
+            }
+            Ok((inherited, last))
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! Rows of cached versions and of the pieces that are here.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+
+use super::{Boot, Db, inode, signed, unsigned};
+use crate::error::Result;
+use crate::granule::{self, PIECE_GRANULES};
+use crate::layout::VersionName;
+use crate::piece::PieceV1;
+use crate::presence::Standing;
+
+/// What is known of a version when it is opened.
+#[derive(Debug)]
+pub(crate) struct VersionRow {
+    /// The inode that the row speaks of; it says nothing of any other.
+    pub inode: u64,
+    /// When it was last used.
+    pub last_use: u64,
+    /// How often it was read.
+    pub uses: u64,
+    /// What is here, and whether it can be believed.
+    pub pieces: Vec<(usize, PieceV1, Standing)>,
+}
+
+/// What is to be recorded of a version.
+#[derive(Debug)]
+pub(crate) struct VersionNews<'a> {
+    /// The name of its backing file.
+    pub name: VersionName,
+    /// What the caller calls it.
+    pub identity: &'a [u8],
+    /// Its size.
+    pub size: u64,
+    /// The inode of the backing file that the news are of.
+    pub inode: u64,
+    /// When it was last used.
+    pub last_use: u64,
+    /// How often it was read.
+    pub uses: u64,
+    /// What is here and was not recorded; added to what others recorded.
+    pub pieces: Vec<(usize, PieceV1)>,
+}
+
+/// A version that could be evicted.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    /// The name of its backing file.
+    pub name: VersionName,
+    /// What the caller called it.
+    pub identity: Vec<u8>,
+    /// Its size.
+    pub size: u64,
+    /// What it takes on the disk.
+    pub disk_bytes: u64,
+    /// Whether all of it is here.
+    pub is_complete: bool,
+    /// When it was last used.
+    pub last_use: u64,
+    /// How often it was read.
+    pub uses: u64,
+}
+
+impl Db {
+    /// Reads what is known of the version `name`.
+    pub(crate) fn version(&self, name: VersionName) -> Result<Option<VersionRow>> {
+        let boot = self.boot();
+        self.read("look up version", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT v.inode, v.last_use, v.uses, p.piece, p.boot, p.map
+                 FROM versions v LEFT JOIN pieces p ON p.version = v.id WHERE v.name = ?1",
+            )?;
+            let mut rows = statement.query([name.to_string()])?;
+            let mut found = None;
+            while let Some(row) = rows.next()? {
+                let version = match &mut found {
+                    Some(version) => version,
+                    None => found.insert(VersionRow {
+                        inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                        last_use: unsigned(row.get(1)?),
+                        uses: unsigned(row.get(2)?),
+                        pieces: Vec::new(),
+                    }),
+                };
+                version.pieces.extend(piece_of(row, boot)?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// Records news of several versions in one transaction.
+    pub(crate) fn save_versions(&self, news: &[VersionNews<'_>]) -> Result<()> {
+        let boot = self.boot();
+        self.write("save versions", |transaction| {
+            news.iter().try_for_each(|version| save_version(transaction, boot, version))
+        })
+    }
+
+    /// Forgets that granules of the version `name` are here, before they are dropped.
+    pub(crate) fn forget_granules(&self, name: VersionName, granules: &[u64]) -> Result<()> {
+        self.write("forget granules", |transaction| {
+            let Some((id, size)) = version_id(transaction, name)? else {
+                return Ok(());
+            };
+            for run in granules.chunk_by(|a, b| granule::place(*a).0 == granule::place(*b).0) {
+                let piece = granule::place(run[0]).0;
+                let Some((mut row, boot)) = stored_piece(transaction, id, piece)? else { continue };
+                for &granule in run {
+                    row.remove(granule::place(granule).1);
+                }
+                store_piece(transaction, (id, size), boot, (piece, &row))?;
+            }
+            sum_up(transaction, id)
+        })
+    }
+
+    /// Forgets versions by the names of their backing files, before these are removed.
+    pub(crate) fn forget_versions(&self, names: &[VersionName]) -> Result<()> {
+        self.write("forget versions", |transaction| {
+            names.iter().try_for_each(|name| forget_version(transaction, *name))
+        })
+    }
+
+    /// What all versions together take on the disk, as far as it is recorded.
+    pub(crate) fn cached_disk_bytes(&self) -> Result<u64> {
+        self.read("sum up versions", |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT COALESCE(SUM(disk_bytes), 0) FROM versions")?;
+            statement.query_row([], |row| row.get(0)).map(unsigned)
+        })
+    }
+
+    /// The versions longest not used: up to `limit` of those read once and as many of the others.
+    pub(crate) fn idle_versions(&self, limit: u32) -> Result<Vec<Idle>> {
+        self.read("list idle versions", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT name, identity, size, disk_bytes, granules, last_use, uses FROM versions
+                 WHERE (uses > 1) = ?1 AND disk_bytes > 0 ORDER BY last_use LIMIT ?2",
+            )?;
+            let mut found = Vec::new();
+            for often in [0, 1] {
+                let rows = statement.query_map(params![often, limit], idle_of)?;
+                for row in rows {
+                    found.push(row?);
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Calls `each` with the name of every version that is recorded.
+    pub(crate) fn each_version_name(&self, each: &mut dyn FnMut(VersionName)) -> Result<()> {
+        self.read("list versions", |connection| {
+            let mut statement = connection.prepare("SELECT name FROM versions")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                each(name_of(row)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// The name of the version that the staged file `file` was about to become.
+    pub(crate) fn version_come_as(&self, file: &str) -> Result<Option<VersionName>> {
+        self.read("look up version", |connection| {
+            connection
+                .query_row("SELECT name FROM versions WHERE came_as = ?1", [file], name_of)
+                .optional()
+        })
+    }
+}
+
+/// Removes a version and its pieces.
+pub(super) fn forget_version(
+    transaction: &Transaction<'_>,
+    name: VersionName,
+) -> rusqlite::Result<()> {
+    if let Some((id, _)) = version_id(transaction, name)? {
+        transaction.prepare_cached("DELETE FROM pieces WHERE version = ?1")?.execute([id])?;
+        transaction.prepare_cached("DELETE FROM versions WHERE id = ?1")?.execute([id])?;
+    }
+    Ok(())
+}
+
+/// Adds what is new of a version to what is recorded of it.
+pub(super) fn save_version(
+    transaction: &Transaction<'_>,
+    boot: Boot,
+    news: &VersionNews<'_>,
+) -> rusqlite::Result<()> {
+    let recorded = transaction
+        .prepare_cached(
+            "INSERT INTO versions (name, identity, size, inode, last_use, uses)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (name) DO UPDATE
+             SET last_use = MAX(last_use, excluded.last_use), uses = MAX(uses, excluded.uses)
+             RETURNING id, inode",
+        )?
+        .query_row(
+            params![
+                news.name.to_string(),
+                news.identity,
+                signed(news.size),
+                inode(news.inode),
+                signed(news.last_use),
+                signed(news.uses),
+            ],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)),
+        )?;
+    let (id, inode_recorded) = recorded;
+    if inode_recorded != inode(news.inode) {
+        // The backing file was replaced while this process had it open: what is here in the old
+        // one says nothing of the new one.
+        return Ok(());
+    }
+    for (piece, row) in &news.pieces {
+        let (merged, boot) = match stored_piece(transaction, id, *piece)? {
+            None => (row.clone(), boot),
+            Some((mut stored, stored_boot)) => {
+                // Granules of an earlier boot stay in doubt until all of the piece is verified.
+                let is_vouched = stored_boot == boot || stored.is_within(row);
+                stored.merge(row);
+                (stored, if is_vouched { boot } else { stored_boot })
+            }
+        };
+        store_piece(transaction, (id, news.size), boot, (*piece, &merged))?;
+    }
+    sum_up(transaction, id)
+}
+
+fn version_id(connection: &Connection, name: VersionName) -> rusqlite::Result<Option<(i64, u64)>> {
+    connection
+        .prepare_cached("SELECT id, size FROM versions WHERE name = ?1")?
+        .query_row([name.to_string()], |row| Ok((row.get(0)?, unsigned(row.get(1)?))))
+        .optional()
+}
+
+fn stored_piece(
+    connection: &Connection,
+    version: i64,
+    piece: usize,
+) -> rusqlite::Result<Option<(PieceV1, Boot)>> {
+    let row = connection
+        .prepare_cached("SELECT map, boot FROM pieces WHERE version = ?1 AND piece = ?2")?
+        .query_row(params![version, signed(piece as u64)], |row| {
+            Ok((row.get::<_, Vec<u8>>(0)?, Boot(row.get(1)?)))
+        })
+        .optional()?;
+    Ok(row.and_then(|(map, boot)| Some((PieceV1::decode(&map)?, boot))))
+}
+
+fn store_piece(
+    connection: &Connection,
+    (version, size): (i64, u64),
+    boot: Boot,
+    (piece, row): (usize, &PieceV1),
+) -> rusqlite::Result<()> {
+    let first = piece as u64 * PIECE_GRANULES;
+    let disk_bytes: u64 =
+        row.present().map(|(at, _)| granule::disk_bytes(first + at as u64, size)).sum();
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO pieces (version, piece, boot, granules, disk_bytes, map)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            version,
+            signed(piece as u64),
+            boot.0,
+            signed(row.present().count() as u64),
+            signed(disk_bytes),
+            row.encode(),
+        ])?;
+    Ok(())
+}
+
+fn sum_up(connection: &Connection, version: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE versions SET (granules, disk_bytes) =
+             (SELECT COALESCE(SUM(granules), 0), COALESCE(SUM(disk_bytes), 0)
+              FROM pieces WHERE version = ?1) WHERE id = ?1",
+        )?
+        .execute([version])?;
+    Ok(())
+}
+
+fn piece_of(row: &Row<'_>, boot: Boot) -> rusqlite::Result<Option<(usize, PieceV1, Standing)>> {
+    let Some(piece) = row.get::<_, Option<i64>>(3)? else { return Ok(None) };
+    let standing = if Boot(row.get(4)?) == boot { Standing::Here } else { Standing::Doubtful };
+    // A row that cannot be read claims nothing: its bytes are fetched again.
+    let map = PieceV1::decode(&row.get::<_, Vec<u8>>(5)?);
+    Ok(map.map(|map| (granule::index(unsigned(piece)), map, standing)))
+}
+
+fn idle_of(row: &Row<'_>) -> rusqlite::Result<Idle> {
+    let size = unsigned(row.get(2)?);
+    Ok(Idle {
+        name: name_of(row)?,
+        identity: row.get(1)?,
+        size,
+        disk_bytes: unsigned(row.get(3)?),
+        is_complete: unsigned(row.get(4)?) == granule::count(size),
+        last_use: unsigned(row.get(5)?),
+        uses: unsigned(row.get(6)?),
+    })
+}
+
+/// The name in the first column.
+fn name_of(row: &Row<'_>) -> rusqlite::Result<VersionName> {
+    let text: String = row.get(0)?;
+    VersionName::parse(&text).ok_or_else(|| {
+        let error = format!("{text} is not the name of a version").into();
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, error)
+    })
+}

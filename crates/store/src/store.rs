@@ -1,0 +1,243 @@
+//! `Store`: the state folder as one process uses it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use base::{Clock, Metrics};
+
+use crate::cached::Cached;
+use crate::collect::collect;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::ground::Ground;
+use crate::journal::Journal;
+use crate::layout::Layout;
+use crate::moves::{self, Adopted, Base};
+use crate::orphan::{self, Orphan};
+use crate::owners::{Company, Owners};
+use crate::recovery;
+use crate::sealed::Sealed;
+use crate::space::{CacheLimit, Space};
+use crate::staged::Staged;
+use crate::state::Db;
+use crate::table::Table;
+
+/// What the store is to use.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The state folder: it holds bytes that exist nowhere else.
+    pub dir: PathBuf,
+    /// How large the cache may grow.
+    pub cache: CacheLimit,
+}
+
+/// What is used and what is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// What clean data takes on the disk.
+    pub cached_bytes: u64,
+    /// What data takes on the disk that the bucket does not have.
+    pub staged_bytes: u64,
+    /// What is free on the disk.
+    pub disk_free_bytes: u64,
+    /// How large the disk is.
+    pub disk_total_bytes: u64,
+}
+
+/// What a test decides instead of the machine.
+#[cfg(feature = "testing")]
+#[derive(Clone, Debug)]
+pub struct World {
+    /// What goes wrong with the disk.
+    pub faults: Arc<crate::Faults>,
+    /// Which run of the machine it is.
+    pub boot_id: String,
+}
+
+/// The local store. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    ground: Arc<Ground>,
+    table: Arc<Table>,
+    journal: Journal,
+    // Locks that say that we are alive; the journal has them too.
+    owners: Arc<Owners>,
+}
+
+impl Store {
+    /// Opens the state folder, makes it if it is not there, and puts in order what earlier
+    /// processes left, unless others are at work in it.
+    pub fn open(options: Options, clock: Arc<dyn Clock>, metrics: Arc<Metrics>) -> Result<Store> {
+        let path = Path::new("/proc/sys/kernel/random/boot_id");
+        let boot_id =
+            fs::read_to_string(path).map_err(|error| Error::io("read boot id", path, error))?;
+        Store::assemble(options, (clock, metrics), Arc::new(Disk::default()), boot_id.trim())
+    }
+
+    /// Opens the state folder in a world that a test has made.
+    #[cfg(feature = "testing")]
+    pub fn open_in(
+        world: &World,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Store> {
+        let disk = Arc::new(Disk::faulty(Arc::clone(&world.faults)));
+        Store::assemble(options, (clock, metrics), disk, &world.boot_id)
+    }
+
+    fn assemble(
+        options: Options,
+        (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
+        disk: Arc<Disk>,
+        boot_id: &str,
+    ) -> Result<Store> {
+        let layout = Layout::new(options.dir);
+        let dir = layout.dir().to_owned();
+        let folders = [dir.clone(), layout.objects(), layout.stage(), layout.recovery()];
+        for folder in &folders {
+            let io = |error| Error::io("make folder", folder, error);
+            disk.make_folder(folder).map_err(io)?;
+        }
+        let (owners, company) = Owners::open(&layout, &disk)?;
+        let database = layout.database();
+        // Made here, so that it and what is put beside it are for nobody else to read.
+        disk.open_or_create(&database).map_err(|error| Error::io("open", &database, error))?;
+        let db = Db::open(&database, boot_id)?;
+        owners.enter(db.owner())?;
+        let space = Space::new(options.cache, &dir, Arc::clone(&disk), 0);
+        let ground = Arc::new(Ground::new(layout, disk, db, space, (clock, metrics)));
+        if company == Company::None {
+            recovery::sweep(&ground)?;
+            owners.join()?;
+        }
+        ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
+        let table = Arc::new(Table::new(&ground));
+        ground.space.set_collector(collector(&table, &ground));
+        let owners = Arc::new(owners);
+        let journal = Journal::new(&ground, &owners);
+        Ok(Store { shared: Arc::new(Shared { ground, table, journal, owners }) })
+    }
+
+    /// The backing file of the immutable version `identity` of `size` bytes, found or made. There
+    /// is one for each version as long as someone has it.
+    pub fn cached(&self, identity: &[u8], size: u64) -> Result<Arc<Cached>> {
+        self.shared.table.version(identity, size)
+    }
+
+    /// A file for bytes that the bucket does not have yet. The note is for recovery: it comes back
+    /// with the [`Orphan`].
+    ///
+    /// [`Base::Take`] fails with [`Held`](crate::ErrorKind::Held) if another process uses the
+    /// version, and with [`Missing`](crate::ErrorKind::Missing) if not all of it is here.
+    pub fn stage(&self, note: &[u8], base: Base) -> Result<Arc<Staged>> {
+        let Shared { ground, table, .. } = &*self.shared;
+        match base {
+            Base::Empty => moves::stage_new(ground, note, None),
+            Base::Over { cached, bytes } => {
+                moves::stage_new(ground, note, Some(moves::view(cached, bytes)))
+            }
+            Base::Take(cached) => moves::take(table, ground, note, &cached),
+        }
+    }
+
+    /// The bucket has the sealed bytes as the version `identity`. If nothing was written since the
+    /// seal, the staged file becomes the cached one.
+    ///
+    /// # Panics
+    ///
+    /// If `sealed` is not of `staged`.
+    pub fn adopt(&self, staged: &Arc<Staged>, sealed: Sealed, identity: &[u8]) -> Result<Adopted> {
+        moves::adopt(&self.shared.table, staged, sealed, identity)
+    }
+
+    /// The bucket has not taken the sealed bytes: they stay, and stay dirty.
+    #[expect(clippy::needless_pass_by_value, reason = "an answer is spent by giving it")]
+    pub fn reject(&self, staged: &Arc<Staged>, sealed: Sealed) {
+        assert!(Arc::ptr_eq(sealed.staged(), staged), "a sealed version of another file");
+    }
+
+    /// A staged file that is clean becomes the cached one (again); `None` if it stays, because it
+    /// is dirty or because the kernel has it.
+    pub fn restore(&self, staged: &Arc<Staged>) -> Result<Option<Arc<Cached>>> {
+        moves::restore(&self.shared.table, staged)
+    }
+
+    /// Gives up a staged file whose bytes nobody needs.
+    pub fn discard(&self, staged: &Arc<Staged>) -> Result<()> {
+        moves::discard(staged)
+    }
+
+    /// Moves the bytes of a staged file to the recovery folder under a name like `name`, beside a
+    /// note for people that begins with `reason`; returns where they are.
+    pub fn to_recovery(&self, staged: &Arc<Staged>, name: &str, reason: &str) -> Result<PathBuf> {
+        recovery::keep(staged, name, reason)
+    }
+
+    /// What is to be carried out whatever happens.
+    pub fn journal(&self) -> &Journal {
+        &self.shared.journal
+    }
+
+    /// Claims the staged files whose process died.
+    pub fn orphans(&self) -> Result<Vec<Orphan>> {
+        orphan::claim_all(&self.shared.ground)
+    }
+
+    /// What is used and what is free.
+    pub fn usage(&self) -> Result<Usage> {
+        let ground = &self.shared.ground;
+        let room = ground.space.room()?;
+        let mut staged_bytes = 0;
+        let folder = ground.layout.stage();
+        let mut each = |_: &str, metadata: &fs::Metadata| {
+            use std::os::unix::fs::MetadataExt;
+            staged_bytes += metadata.blocks() * 512;
+        };
+        ground.disk.list(&folder, &mut each).map_err(|error| Error::io("list", &folder, error))?;
+        Ok(Usage {
+            cached_bytes: ground.space.used_bytes(),
+            staged_bytes,
+            disk_free_bytes: room.free_bytes,
+            disk_total_bytes: room.total_bytes,
+        })
+    }
+
+    /// Records what is only known in memory: what is here, and when it was last used. Also the time
+    /// to learn what other processes added to the cache.
+    pub fn checkpoint(&self) -> Result<()> {
+        let Shared { ground, table, owners, .. } = &*self.shared;
+        table.save()?;
+        match owners.company()? {
+            // Our own books are exact.
+            Company::None => owners.join(),
+            Company::Some => {
+                ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// How room is made. The books do not keep the table alive.
+fn collector(table: &Arc<Table>, ground: &Arc<Ground>) -> Box<dyn Fn(u64) -> u64 + Send + Sync> {
+    let (table, ground) = (Arc::downgrade(table), Arc::downgrade(ground));
+    Box::new(move |bytes| match (Weak::upgrade(&table), Weak::upgrade(&ground)) {
+        (Some(table), Some(ground)) => collect(&table, &ground, bytes),
+        _ => 0,
+    })
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Err(error) = self.table.save() {
+            tracing::warn!(%error, "cannot record what is in the cache");
+        }
+    }
+}

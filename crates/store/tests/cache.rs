@@ -1,0 +1,344 @@
+//! What the cache promises: right bytes or none, and room.
+
+mod common;
+
+use std::io::{Seek, SeekFrom, Write};
+use std::sync::Arc;
+
+use base::Counter;
+use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read};
+use quayfs_store::{CacheLimit, ErrorKind, GRANULE_BYTES};
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn bytes_come_back_after_a_restart() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, 5 * GRANULE + 7);
+    {
+        let store = folder.open();
+        let cached = store.cached(b"v", content.len() as u64).unwrap();
+        cached.fill(GRANULE_BYTES, &content[GRANULE..3 * GRANULE]).unwrap();
+        cached.fill(5 * GRANULE_BYTES, &content[5 * GRANULE..]).unwrap();
+        assert!(!cached.is_complete());
+    }
+    let store = folder.open();
+    let cached = store.cached(b"v", content.len() as u64).unwrap();
+    assert_eq!(cached.missing(range(0, content.len())), Some(range(0, GRANULE)));
+    assert_eq!(
+        cached.missing(range(GRANULE, content.len())),
+        Some(range(3 * GRANULE, 5 * GRANULE))
+    );
+    assert_eq!(read(&cached, GRANULE + 5, 3 * GRANULE), content[GRANULE + 5..3 * GRANULE]);
+    assert!(!cached.read(0, &mut [0; 10]).unwrap());
+    fill(&cached, &content, range(0, content.len()));
+    assert!(cached.is_complete());
+    assert_eq!(read(&cached, 0, content.len()), content);
+    assert!(cached.passthrough().is_some());
+}
+
+#[test]
+fn there_is_one_value_for_each_version() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let (a, b) = (store.cached(b"v", 10).unwrap(), store.cached(b"v", 10).unwrap());
+    assert!(Arc::ptr_eq(&a, &b));
+    assert!(!Arc::ptr_eq(&a, &store.cached(b"w", 10).unwrap()));
+    assert!(!Arc::ptr_eq(&a, &store.cached(b"v", 11).unwrap()));
+}
+
+#[test]
+fn an_empty_version_is_complete() {
+    let folder = Folder::new();
+    let cached = folder.open().cached(b"v", 0).unwrap();
+    assert!(cached.is_complete());
+    assert!(cached.passthrough().is_some());
+    assert!(cached.read(0, &mut []).unwrap());
+}
+
+#[test]
+fn everything_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let dir = folder.path().join("state");
+    let store = common::open_at(
+        dir.clone(),
+        CacheLimit::default(),
+        "boot",
+        &folder.faults,
+        &folder.metrics,
+    );
+    complete(&store, b"v", b"secret");
+    let mut todo = vec![dir];
+    while let Some(path) = todo.pop() {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        let want = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, want, "{}", path.display());
+        if path.is_dir() {
+            todo.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+}
+
+#[test]
+fn a_file_larger_than_the_cache_is_read_right() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(32 * MIB as u64), "boot");
+    let size = 200 * MIB;
+    let cached = store.cached(b"v", size as u64).unwrap();
+    for start in (0..size).step_by(MIB) {
+        let part = range(start, start + MIB);
+        if cached.missing(part).is_some() {
+            fill_part(&cached, part);
+        }
+        assert_eq!(read(&cached, start, start + MIB), bytes(3, start, MIB));
+        assert!(store.usage().unwrap().cached_bytes <= 32 * MIB as u64);
+    }
+    // What was dropped is known to be missing, not read as zeros.
+    assert!(cached.missing(range(0, MIB)).is_some());
+    assert!(!cached.read(0, &mut [0; 4096]).unwrap());
+    assert_eq!(read(&cached, size - MIB, size), bytes(3, size - MIB, MIB));
+    assert!(150 * MIB as u64 <= folder.metrics.value(Counter::EvictedBytes));
+    // The books agree with the disk.
+    let used = disk_bytes(&folder);
+    assert!(used <= 33 * MIB as u64, "{used}");
+}
+
+fn fill_part(cached: &quayfs_store::Cached, part: base::ByteRange) {
+    while let Some(missing) = cached.missing(part) {
+        let content = bytes(3, missing.start() as usize, missing.len() as usize);
+        cached.fill(missing.start(), &content).unwrap();
+    }
+}
+
+fn disk_bytes(folder: &Folder) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut sum = 0;
+    for shard in std::fs::read_dir(folder.path().join("objects")).unwrap() {
+        for file in std::fs::read_dir(shard.unwrap().path()).unwrap() {
+            sum += file.unwrap().metadata().unwrap().blocks() * 512;
+        }
+    }
+    sum
+}
+
+#[test]
+fn files_in_use_are_never_dropped() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(4 * MIB as u64), "boot");
+    let content = bytes(1, 0, MIB);
+    let held = complete(&store, b"held", &content);
+    let lent = complete(&store, b"lent", &content).passthrough().unwrap();
+    for n in 0..20_u8 {
+        let identity = [b'f', n];
+        complete(&store, &identity, &content);
+        assert!(store.usage().unwrap().cached_bytes <= 4 * MIB as u64);
+    }
+    assert!(held.is_complete());
+    assert_eq!(read(&held, 0, MIB), content);
+    assert!(store.cached(b"lent", MIB as u64).unwrap().is_complete());
+    drop(lent);
+    // The first of the others are gone, the last one is still here.
+    assert!(store.cached(&[b'f', 0], MIB as u64).unwrap().missing(range(0, MIB)).is_some());
+    assert!(store.cached(&[b'f', 19], MIB as u64).unwrap().is_complete());
+    assert!(disk_bytes(&folder) <= 4 * MIB as u64 + 65536);
+}
+
+#[test]
+fn a_full_cache_of_files_in_use_says_so_and_recovers() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(2 * MIB as u64), "boot");
+    let content = bytes(1, 0, MIB);
+    let a = complete(&store, b"a", &content);
+    let _b = complete(&store, b"b", &content);
+    let c = store.cached(b"c", MIB as u64).unwrap();
+    assert_eq!(kind(c.fill(0, &content)), ErrorKind::Full);
+    assert!(!c.read(0, &mut [0; 10]).unwrap());
+    drop(a);
+    c.fill(0, &content).unwrap();
+    assert_eq!(read(&c, 0, MIB), content);
+    assert!(store.cached(b"a", MIB as u64).unwrap().missing(range(0, MIB)).is_some());
+}
+
+#[test]
+fn dirty_bytes_are_never_dropped() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(2 * MIB as u64), "boot");
+    let staged = store.stage(b"note", quayfs_store::Base::Empty).unwrap();
+    let content = bytes(9, 0, 3 * MIB);
+    staged.write(0, &content).unwrap();
+    for n in 0..10_u8 {
+        complete(&store, &[n], &bytes(n, 0, MIB));
+    }
+    assert_eq!(common::content(&staged, &[]), content);
+}
+
+#[test]
+fn a_scan_leaves_what_is_read_again_and_again() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(8 * MIB as u64), "boot");
+    let content = bytes(1, 0, MIB);
+    for _ in 0..3 {
+        let hot = complete(&store, b"hot", &content);
+        read(&hot, 0, 10);
+    }
+    for n in 0..30_u8 {
+        let cached = complete(&store, &[n], &content);
+        read(&cached, 0, 10);
+    }
+    assert!(store.cached(b"hot", MIB as u64).unwrap().is_complete());
+}
+
+#[test]
+fn a_full_disk_is_told_and_leaves_the_cache_right() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let content = bytes(1, 0, 4 * GRANULE);
+    let cached = store.cached(b"v", content.len() as u64).unwrap();
+    cached.fill(0, &content[..GRANULE]).unwrap();
+    folder.faults.full_after(GRANULE_BYTES + 100);
+    assert_eq!(kind(cached.fill(GRANULE_BYTES, &content[GRANULE..])), ErrorKind::Full);
+    folder.faults.heal();
+    assert_eq!(read(&cached, 0, GRANULE), content[..GRANULE]);
+    assert_eq!(cached.missing(range(0, 4 * GRANULE)), Some(range(GRANULE, 4 * GRANULE)));
+    assert_eq!(store.usage().unwrap().cached_bytes, GRANULE_BYTES);
+    fill(&cached, &content, range(0, content.len()));
+    assert_eq!(read(&cached, 0, content.len()), content);
+}
+
+#[test]
+fn after_a_reboot_bytes_are_verified_before_use() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, 4 * GRANULE + 100);
+    drop(complete(&folder.open(), b"v", &content));
+    // The disk lost the second granule when the power failed.
+    damage(&folder, GRANULE_BYTES + 17);
+
+    let store = folder.open_with(CacheLimit::default(), "boot 2");
+    let cached = store.cached(b"v", content.len() as u64).unwrap();
+    assert!(!cached.is_complete());
+    assert_eq!(read(&cached, 10, GRANULE), content[10..GRANULE]);
+    assert!(!cached.read(GRANULE_BYTES, &mut [0; 100]).unwrap());
+    assert!(cached.passthrough().is_none());
+    assert_eq!(cached.missing(range(0, content.len())), Some(range(GRANULE, 2 * GRANULE)));
+    cached.fill(GRANULE_BYTES, &content[GRANULE..2 * GRANULE]).unwrap();
+    assert!(cached.passthrough().is_some());
+    assert_eq!(read(&cached, 0, content.len()), content);
+    drop((cached, store));
+
+    // Verified once, it is believed for the rest of this boot.
+    let store = folder.open_with(CacheLimit::default(), "boot 2");
+    assert!(store.cached(b"v", content.len() as u64).unwrap().is_complete());
+}
+
+#[test]
+fn in_the_same_boot_bytes_are_believed() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, GRANULE);
+    drop(complete(&folder.open(), b"v", &content));
+    damage(&folder, 3);
+    assert!(folder.open().cached(b"v", GRANULE_BYTES).unwrap().is_complete());
+}
+
+/// Changes a byte of the only backing file.
+fn damage(folder: &Folder, offset: u64) {
+    let shard = std::fs::read_dir(folder.path().join("objects")).unwrap().next().unwrap();
+    let path = std::fs::read_dir(shard.unwrap().path()).unwrap().next().unwrap().unwrap().path();
+    let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(offset)).unwrap();
+    file.write_all(b"\x5a").unwrap();
+}
+
+#[test]
+fn two_processes_share_what_they_fetched() {
+    let folder = Folder::new();
+    let (one, two) = (folder.open(), folder.open());
+    let content = bytes(1, 0, 4 * GRANULE);
+    let a = one.cached(b"v", content.len() as u64).unwrap();
+    let b = two.cached(b"v", content.len() as u64).unwrap();
+    a.fill(0, &content[..2 * GRANULE]).unwrap();
+    b.fill(2 * GRANULE_BYTES, &content[2 * GRANULE..]).unwrap();
+    one.checkpoint().unwrap();
+    two.checkpoint().unwrap();
+    assert_eq!(two.usage().unwrap().cached_bytes, 4 * GRANULE_BYTES);
+    let three = folder.open();
+    let c = three.cached(b"v", content.len() as u64).unwrap();
+    assert!(c.is_complete());
+    assert_eq!(read(&c, 0, content.len()), content);
+}
+
+#[test]
+fn nobody_drops_what_another_process_uses() {
+    let folder = Folder::new();
+    let small = CacheLimit::Bytes(2 * MIB as u64);
+    let (one, two) = (folder.open(), folder.open_with(small, "boot 1"));
+    let content = bytes(1, 0, MIB);
+    let held = complete(&one, b"held", &content);
+    one.checkpoint().unwrap();
+    two.checkpoint().unwrap();
+    for n in 0..8_u8 {
+        complete(&two, &[n], &content);
+    }
+    assert_eq!(read(&held, 0, MIB), content);
+    assert!(folder.open().cached(b"held", MIB as u64).unwrap().is_complete());
+}
+
+#[test]
+fn files_without_a_record_are_swept_and_records_without_a_file_too() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, MIB);
+    drop(complete(&folder.open(), b"v", &content));
+    let objects = folder.path().join("objects");
+    std::fs::create_dir_all(objects.join("ab")).unwrap();
+    std::fs::write(objects.join("ab").join("cd"), b"unknown").unwrap();
+    drop(folder.open());
+    assert_eq!(folder.files("objects").len(), 1);
+
+    std::fs::remove_dir_all(&objects).unwrap();
+    let store = folder.open();
+    assert_eq!(store.usage().unwrap().cached_bytes, 0);
+    let cached = store.cached(b"v", MIB as u64).unwrap();
+    assert_eq!(cached.missing(range(0, MIB)), Some(range(0, MIB)));
+}
+
+#[test]
+fn a_file_lost_while_others_are_at_work_is_fetched_again() {
+    let folder = Folder::new();
+    let _other = folder.open();
+    let content = bytes(1, 0, MIB);
+    drop(complete(&folder.open(), b"v", &content));
+    std::fs::remove_dir_all(folder.path().join("objects")).unwrap();
+    let cached = complete(&folder.open(), b"v", &content);
+    assert_eq!(read(&cached, 0, MIB), content);
+}
+
+#[test]
+fn readers_never_see_holes_while_others_fill_and_drop() {
+    let folder = Folder::new();
+    let store = folder.open_with(CacheLimit::Bytes(40 * MIB as u64), "boot");
+    let size = 96 * MIB;
+    let content = bytes(5, 0, size);
+    std::thread::scope(|scope| {
+        for seed in 0..4_usize {
+            let (store, content) = (&store, &content);
+            scope.spawn(move || {
+                let cached = store.cached(b"v", size as u64).unwrap();
+                let mut at = seed * 17;
+                let mut buf = vec![0; 3 * GRANULE];
+                for _ in 0..150 {
+                    at = (at * 1_103_515_245 + 12345) % (size - buf.len());
+                    if cached.read(at as u64, &mut buf).unwrap() {
+                        assert_eq!(buf, content[at..at + buf.len()]);
+                    } else if let Some(missing) = cached.missing(range(at, at + buf.len())) {
+                        let part = missing.start() as usize..missing.end() as usize;
+                        match cached.fill(missing.start(), &content[part]) {
+                            Ok(()) => {}
+                            Err(error) => assert_eq!(error.kind, ErrorKind::Full),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(store.usage().unwrap().cached_bytes <= 40 * MIB as u64);
+}

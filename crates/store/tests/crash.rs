@@ -1,0 +1,281 @@
+//! What survives the death of a process: it is killed at a known point, and the next one looks.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use base::Metrics;
+use common::{Folder, GRANULE, bytes, complete, content, range, sealed_content, write};
+use quayfs_store::{
+    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Replayed, Store,
+};
+
+/// Where the child of a test finds its state folder.
+const CHILD_FOLDER: &str = "QUAYFS_STORE_TEST_FOLDER";
+
+/// Runs `life` in a child process, kills it at the end of it, and returns.
+///
+/// The child is the same test of the same program; it never returns from here.
+fn killed(test: &str, folder: &Path, life: impl FnOnce(PathBuf)) {
+    #[expect(clippy::disallowed_methods, reason = "the only way to tell a test that it is a child")]
+    if let Some(dir) = std::env::var_os(CHILD_FOLDER) {
+        life(dir.into());
+        println!("\nready");
+        std::io::stdout().flush().unwrap();
+        // Until it is killed.
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(CHILD_FOLDER, folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_ready = lines.map(Result::unwrap).any(|line| line == "ready");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_ready, "the child failed before it could be killed");
+}
+
+/// Whether this is the child: everything after its death is for the parent.
+fn is_child() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "the only way to tell a test that it is a child")]
+    std::env::var_os(CHILD_FOLDER).is_some()
+}
+
+fn open(dir: PathBuf) -> Store {
+    let metrics = Arc::new(Metrics::new());
+    common::open_at(dir, CacheLimit::Bytes(1 << 40), "boot 1", &Arc::new(Faults::new()), &metrics)
+}
+
+#[test]
+fn what_was_recorded_and_what_was_sealed_survive() {
+    let folder = Folder::new();
+    killed("what_was_recorded_and_what_was_sealed_survive", &folder.path(), |dir| {
+        let store = open(dir);
+        let cached = complete(&store, b"v", &bytes(1, 0, 2 * GRANULE));
+        store.checkpoint().unwrap();
+        let sealed_file = store.stage(b"sealed", Base::Empty).unwrap();
+        write(&sealed_file, &[], 0, &bytes(2, 0, GRANULE + 1));
+        let sealed = sealed_file.seal().unwrap();
+        let open_file = store.stage(b"open", Base::Empty).unwrap();
+        write(&open_file, &[], 0, b"half written");
+        let taken = complete(&store, b"w", b"taken, not written");
+        let clean = store.stage(b"clean", Base::Take(taken)).unwrap();
+        std::mem::forget((store, cached, sealed_file, sealed, open_file, clean));
+    });
+    if is_child() {
+        return;
+    }
+    let store = folder.open();
+    let cached = store.cached(b"v", 2 * GRANULE_BYTES).unwrap();
+    assert!(cached.is_complete());
+    let mut orphans = store.orphans().unwrap();
+    orphans.sort_by(|a, b| a.note.cmp(&b.note));
+    let [open_file, sealed_file] = orphans.as_slice() else { panic!("{orphans:?}") };
+    assert_eq!((&open_file.note[..], open_file.state), (&b"open"[..], OrphanState::Open));
+    assert_eq!(content(&open_file.staged, &[]), b"half written");
+    assert_eq!((&sealed_file.note[..], sealed_file.state), (&b"sealed"[..], OrphanState::Sealed));
+    assert!(sealed_file.staged.is_dirty());
+
+    let kept = store.to_recovery(&open_file.staged, "dir/file", "never closed").unwrap();
+    assert_eq!(std::fs::read(&kept).unwrap(), b"half written");
+    assert!(folder.files("recovery").contains(&"dir_file.quayfs-note".to_owned()));
+    let sealed = sealed_file.staged.seal().unwrap();
+    assert_eq!(sealed.epoch(), 2);
+    assert_eq!(sealed_content(&sealed), bytes(2, 0, GRANULE + 1));
+    let adopted = store.adopt(&sealed_file.staged, sealed, b"x").unwrap();
+    assert!(matches!(adopted, Adopted::Clean(_)));
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+}
+
+#[test]
+fn a_sealed_version_survives_what_was_written_since() {
+    let folder = Folder::new();
+    let before = bytes(2, 0, 3 * GRANULE + 1);
+    killed("a_sealed_version_survives_what_was_written_since", &folder.path(), |dir| {
+        let store = open(dir);
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, &before);
+        let sealed = staged.seal().unwrap();
+        write(&staged, &[], GRANULE + 7, b"later");
+        write(&staged, &[], 3 * GRANULE, b"much later, and longer");
+        std::mem::forget((store, staged, sealed));
+    });
+    if is_child() {
+        return;
+    }
+    let store = folder.open();
+    let orphans = store.orphans().unwrap();
+    assert_eq!(orphans.len(), 2);
+    for orphan in orphans {
+        let mut want = before.clone();
+        match orphan.state {
+            OrphanState::Sealed => {}
+            OrphanState::Open => {
+                want[GRANULE + 7..GRANULE + 12].copy_from_slice(b"later");
+                want.truncate(3 * GRANULE);
+                want.extend_from_slice(b"much later, and longer");
+            }
+        }
+        assert_eq!(content(&orphan.staged, &[]), want, "{:?}", orphan.state);
+    }
+}
+
+#[test]
+fn sealed_bytes_that_the_disk_lost_are_not_uploaded() {
+    let folder = Folder::new();
+    {
+        let store = folder.open();
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, &bytes(1, 0, 2 * GRANULE));
+        drop(staged.seal().unwrap());
+    }
+    let name = folder.files("staged").pop().unwrap();
+    let path = folder.path().join("staged").join(name);
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[0; 4096], GRANULE_BYTES).unwrap();
+    let store = folder.open_with(CacheLimit::default(), "boot 2");
+    let orphans = store.orphans().unwrap();
+    assert_eq!(orphans.iter().map(|o| o.state).collect::<Vec<_>>(), [OrphanState::Open]);
+}
+
+#[test]
+fn sealed_bytes_that_the_disk_kept_are_uploaded_after_a_reboot() {
+    let folder = Folder::new();
+    {
+        let store = folder.open();
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, &bytes(1, 0, 2 * GRANULE));
+        drop(staged.seal().unwrap());
+    }
+    let store = folder.open_with(CacheLimit::default(), "boot 2");
+    let orphans = store.orphans().unwrap();
+    assert_eq!(orphans.iter().map(|o| o.state).collect::<Vec<_>>(), [OrphanState::Sealed]);
+}
+
+#[test]
+fn files_of_the_living_are_no_orphans() {
+    let folder = Folder::new();
+    let (one, two) = (folder.open(), folder.open());
+    let staged = one.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"mine");
+    assert!(two.orphans().unwrap().is_empty());
+    assert!(one.orphans().unwrap().is_empty());
+    drop((staged, one));
+    assert_eq!(two.orphans().unwrap().len(), 1);
+}
+
+#[test]
+fn writes_past_us_that_were_never_synced_are_kept() {
+    let folder = Folder::new();
+    {
+        let store = folder.open();
+        let cached = complete(&store, b"v", &bytes(1, 0, GRANULE));
+        let staged = store.stage(b"note", Base::Take(cached)).unwrap();
+        let kernel = staged.passthrough().unwrap();
+        let fd = std::os::fd::AsFd::as_fd(&*kernel).try_clone_to_owned().unwrap();
+        std::fs::File::from(fd).write_all_at(b"mapped", 100).unwrap();
+    }
+    let orphans = folder.open().orphans().unwrap();
+    let [orphan] = orphans.as_slice() else { panic!("{orphans:?}") };
+    assert_eq!(orphan.state, OrphanState::Open);
+    assert_eq!(content(&orphan.staged, &[])[100..106], *b"mapped");
+}
+
+#[test]
+fn the_next_process_replays_the_journal_of_the_dead_once_and_in_order() {
+    let folder = Folder::new();
+    killed(
+        "the_next_process_replays_the_journal_of_the_dead_once_and_in_order",
+        &folder.path(),
+        |dir| {
+            let store = open(dir);
+            for n in 0..600_u16 {
+                store.journal().append(OpKind::Upload, &n.to_le_bytes()).unwrap();
+            }
+            let done = store.journal().append(OpKind::Upload, b"done").unwrap();
+            store.journal().done(done).unwrap();
+            std::mem::forget(store);
+        },
+    );
+    if is_child() {
+        return;
+    }
+    let (one, two) = (folder.open(), folder.open());
+    one.journal().append(OpKind::Upload, b"of the living").unwrap();
+    let mut seen = Vec::new();
+    one.journal()
+        .replay(&mut |op| {
+            seen.push(u16::from_le_bytes(op.payload.try_into().unwrap()));
+            if seen.len() % 2 == 0 { Replayed::Done } else { Replayed::Kept }
+        })
+        .unwrap();
+    assert_eq!(seen, (0..600).collect::<Vec<u16>>());
+    let mut nothing = |op| panic!("{op:?}");
+    one.journal().replay(&mut nothing).unwrap();
+    two.journal().replay(&mut nothing).unwrap();
+    drop(one);
+    let mut kept = 0;
+    two.journal()
+        .replay(&mut |_| {
+            kept += 1;
+            Replayed::Done
+        })
+        .unwrap();
+    assert_eq!(kept, 301);
+}
+
+#[test]
+fn bytes_in_staging_that_nobody_knows_are_kept() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let staged = folder.path().join("staged");
+    std::fs::write(staged.join("7-0"), b"whose are these").unwrap();
+    std::fs::write(staged.join("7-1"), b"").unwrap();
+    std::fs::write(staged.join("7-0.side"), b"old").unwrap();
+    drop(folder.open());
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    assert_eq!(folder.files("recovery"), ["unknown-7-0", "unknown-7-0.quayfs-note"]);
+}
+
+#[test]
+fn what_goes_to_recovery_never_replaces_anything() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for text in [&b"one"[..], b"two"] {
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, text);
+        let kept = store.to_recovery(&staged, "name", "because").unwrap();
+        assert_eq!(std::fs::read(kept).unwrap(), text);
+    }
+    let want = ["name", "name.1", "name.1.quayfs-note", "name.quayfs-note"];
+    assert_eq!(folder.files("recovery"), want);
+}
+
+#[test]
+fn a_recovered_file_is_made_whole_from_its_base() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 2 * GRANULE);
+    let cached = store.cached(b"v", 2 * GRANULE_BYTES).unwrap();
+    cached.fill(0, &old[..GRANULE]).unwrap();
+    let base = Base::Over { cached, bytes: 2 * GRANULE_BYTES };
+    let staged = store.stage(b"note", base).unwrap();
+    write(&staged, &old, 10, b"edit");
+    assert_eq!(staged.missing(range(0, 2 * GRANULE)), Some(range(GRANULE, 2 * GRANULE)));
+    let kept = store.to_recovery(&staged, "name", "because").unwrap();
+    let bytes = std::fs::read(&kept).unwrap();
+    assert_eq!(bytes[10..14], *b"edit");
+    assert_eq!(bytes[14..GRANULE], old[14..GRANULE]);
+    let note = std::fs::read_to_string(kept.with_extension("quayfs-note")).unwrap();
+    assert!(note.starts_with("because\n"), "{note}");
+    assert!(note.contains("from byte 131072 on"), "{note}");
+}

@@ -1,0 +1,657 @@
+//! What staging promises: the bytes that were written, the bytes that were sealed, nothing lost.
+
+mod common;
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use base::ByteRange;
+use common::{Folder, GRANULE, bytes, complete, content, kind, range, read, sealed_content, write};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest,
+};
+use quayfs_store::{
+    Adopted, Base, Cached, ErrorKind, GRANULE_BYTES, Outcome, Sealed, Staged, Store,
+};
+
+#[test]
+fn an_upload_turns_the_staged_file_into_the_cached_one() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    assert!(staged.is_dirty());
+    write(&staged, &[], 0, b"hello");
+    let sealed = staged.seal().unwrap();
+    assert_eq!((sealed.size(), sealed.epoch()), (5, 1));
+    assert_eq!(sealed_content(&sealed), b"hello");
+    let cached = adopted_clean(&store, &staged, sealed, b"v");
+    assert!(cached.is_complete());
+    assert_eq!(read(&cached, 0, 5), b"hello");
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    assert_eq!(kind(staged.write(0, b"x")), ErrorKind::Gone);
+    assert!(Arc::ptr_eq(&cached, &store.cached(b"v", 5).unwrap()));
+    drop((cached, staged, store));
+    let store = folder.open();
+    assert_eq!(read(&store.cached(b"v", 5).unwrap(), 0, 5), b"hello");
+}
+
+#[test]
+fn an_empty_file_can_be_published() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed.size(), 0);
+    adopted_clean(&store, &staged, sealed, b"v");
+}
+
+#[test]
+fn a_write_during_upload_stays_dirty_and_is_not_uploaded() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    let before = bytes(1, 0, 3 * GRANULE + 9);
+    write(&staged, &[], 0, &before);
+    let sealed = staged.seal().unwrap();
+    write(&staged, &[], GRANULE + 3, b"changed");
+    write(&staged, &[], before.len(), b"appended");
+    assert_eq!(sealed_content(&sealed), before);
+    assert!(matches!(store.adopt(&staged, sealed, b"v").unwrap(), Adopted::StillDirty));
+    let mut after = before;
+    after[GRANULE + 3..GRANULE + 10].copy_from_slice(b"changed");
+    after.extend_from_slice(b"appended");
+    assert!(staged.is_dirty());
+    assert_eq!(content(&staged, &[]), after);
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed.epoch(), 2);
+    let cached = adopted_clean(&store, &staged, sealed, b"w");
+    assert_eq!(read(&cached, 0, after.len()), after);
+}
+
+#[test]
+fn truncating_during_upload_does_not_tear_the_sealed_version() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    let before = bytes(1, 0, 3 * GRANULE);
+    write(&staged, &[], 0, &before);
+    let sealed = staged.seal().unwrap();
+    staged.truncate(10).unwrap();
+    staged.truncate(2 * GRANULE_BYTES).unwrap();
+    assert_eq!(sealed_content(&sealed), before);
+    store.reject(&staged, sealed);
+    let mut want = before[..10].to_vec();
+    want.resize(2 * GRANULE, 0);
+    assert_eq!(content(&staged, &[]), want);
+}
+
+#[test]
+fn a_rejected_upload_keeps_the_bytes() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"hello");
+    let sealed = staged.seal().unwrap();
+    store.reject(&staged, sealed);
+    assert!(staged.is_dirty());
+    // One that is only dropped counts as rejected too.
+    drop(staged.seal().unwrap());
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed_content(&sealed), b"hello");
+    adopted_clean(&store, &staged, sealed, b"v");
+}
+
+#[test]
+#[should_panic(expected = "Seal(2) in state Sealed")]
+fn two_seals_at_a_time_are_a_bug() {
+    let folder = Folder::new();
+    let staged = folder.open().stage(b"note", Base::Empty).unwrap();
+    let _one = staged.seal().unwrap();
+    let _two = staged.seal();
+}
+
+#[test]
+fn below_what_is_done_nothing_is_saved_any_more() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, &bytes(1, 0, 4 * GRANULE));
+    let sealed = staged.seal().unwrap();
+    sealed.done_to(2 * GRANULE_BYTES);
+    write(&staged, &[], 0, &[7; 100]);
+    assert!(folder.files("staged").iter().all(|name| !name.ends_with(".side")));
+    assert_eq!(kind(sealed.read(0, &mut [0; 10])), ErrorKind::Missing);
+    write(&staged, &[], 3 * GRANULE, &[7; 100]);
+    let mut buf = vec![0; 2 * GRANULE];
+    sealed.read(2 * GRANULE_BYTES, &mut buf).unwrap();
+    assert_eq!(buf, bytes(1, 2 * GRANULE, 2 * GRANULE));
+    store.reject(&staged, sealed);
+    assert!(folder.files("staged").iter().all(|name| !name.ends_with(".side")));
+}
+
+#[test]
+fn the_base_shows_through_where_nothing_was_written() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 3 * GRANULE + 50);
+    let cached = store.cached(b"v", old.len() as u64).unwrap();
+    let staged = store
+        .stage(b"note", Base::Over { cached: Arc::clone(&cached), bytes: old.len() as u64 })
+        .unwrap();
+    assert!(!staged.is_dirty());
+    assert_eq!(staged.size(), old.len() as u64);
+    // Nothing of the base is here yet.
+    assert_eq!(staged.missing(range(0, old.len())), Some(range(0, old.len())));
+    assert_eq!(
+        staged.write(GRANULE_BYTES + 5, b"new").unwrap(),
+        Outcome::Needs(range(GRANULE, 2 * GRANULE))
+    );
+    assert!(!staged.is_dirty());
+    // A whole granule needs nothing of it.
+    assert_eq!(staged.write(0, &[1; GRANULE]).unwrap(), Outcome::Done);
+    assert!(staged.is_dirty());
+    assert_eq!(kind(staged.seal()), ErrorKind::Missing);
+    // What the base has is used without asking.
+    cached.fill(GRANULE_BYTES, &old[GRANULE..2 * GRANULE]).unwrap();
+    assert_eq!(staged.write(GRANULE_BYTES + 5, b"new").unwrap(), Outcome::Done);
+    assert_eq!(staged.missing(range(0, old.len())), Some(range(2 * GRANULE, old.len())));
+    assert_eq!(
+        staged.draw_from_base(range(0, old.len())).unwrap(),
+        Some(range(2 * GRANULE, old.len()))
+    );
+    cached.fill(2 * GRANULE_BYTES, &old[2 * GRANULE..]).unwrap();
+    let mut want = old.clone();
+    want[..GRANULE].fill(1);
+    want[GRANULE + 5..GRANULE + 8].copy_from_slice(b"new");
+    assert_eq!(content(&staged, &[]), want);
+    assert_eq!(staged.draw_from_base(range(0, old.len())).unwrap(), None);
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed_content(&sealed), want);
+    assert!(staged.base().is_none());
+    adopted_clean(&store, &staged, sealed, b"w");
+    assert_eq!(read(&cached, GRANULE, old.len()), old[GRANULE..]);
+}
+
+#[test]
+fn the_base_never_shows_beyond_the_smallest_size() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 2 * GRANULE);
+    let cached = complete(&store, b"v", &old);
+    let base = Base::Over { cached, bytes: 2 * GRANULE_BYTES };
+    let staged = store.stage(b"note", base).unwrap();
+    staged.truncate(100).unwrap();
+    staged.truncate(2 * GRANULE_BYTES).unwrap();
+    let mut want = old[..100].to_vec();
+    want.resize(2 * GRANULE, 0);
+    assert_eq!(content(&staged, &old), want);
+    assert!(staged.is_dirty());
+}
+
+#[test]
+fn a_version_over_which_nothing_was_written_goes_as_it_came() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let cached = store.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    let base = Base::Over { cached: Arc::clone(&cached), bytes: 3 * GRANULE_BYTES };
+    let staged = store.stage(b"note", base).unwrap();
+    assert!(!staged.is_dirty());
+    let back = store.restore(&staged).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&back, &cached));
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+}
+
+#[test]
+fn a_taken_version_is_the_same_file_and_can_go_back() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 2 * GRANULE + 5);
+    let cached = complete(&store, b"v", &old);
+    let kernel = cached.passthrough().unwrap();
+    let staged = store.stage(b"note", Base::Take(Arc::clone(&cached))).unwrap();
+    assert!(!staged.is_dirty());
+    assert_eq!(kind(cached.read(0, &mut [0; 1])), ErrorKind::Gone);
+    assert!(!cached.is_complete());
+    assert!(cached.passthrough().is_none());
+    assert_eq!(store.usage().unwrap().cached_bytes, 0);
+    let ours = staged.passthrough().unwrap();
+    assert!(Arc::ptr_eq(&kernel, &ours));
+    assert_eq!(content(&staged, &[]), old);
+    assert!(store.restore(&staged).unwrap().is_none(), "the kernel has it");
+    drop((kernel, ours));
+    let back = store.restore(&staged).unwrap().unwrap();
+    assert!(back.is_complete());
+    assert_eq!(content_of(&back), old);
+}
+
+#[test]
+fn a_version_that_another_process_uses_cannot_be_taken() {
+    let folder = Folder::new();
+    let (one, two) = (folder.open(), folder.open());
+    let old = bytes(1, 0, GRANULE);
+    let cached = complete(&one, b"v", &old);
+    let other = two.cached(b"v", GRANULE_BYTES).unwrap();
+    assert_eq!(kind(one.stage(b"n", Base::Take(Arc::clone(&cached)))), ErrorKind::Held);
+    assert_eq!(content_of(&cached), old);
+    drop((other, two));
+    let staged = one.stage(b"n", Base::Take(cached)).unwrap();
+    assert_eq!(content(&staged, &[]), old);
+}
+
+#[test]
+fn an_incomplete_version_cannot_be_taken() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let cached = store.cached(b"v", 10).unwrap();
+    assert_eq!(kind(store.stage(b"n", Base::Take(cached))), ErrorKind::Missing);
+}
+
+#[test]
+fn what_is_written_past_us_is_found() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let mut want = bytes(1, 0, 3 * GRANULE);
+    let cached = complete(&store, b"v", &want);
+    let staged = store.stage(b"note", Base::Take(cached)).unwrap();
+    assert!(!staged.rescan().unwrap());
+    let kernel = staged.passthrough().unwrap();
+    assert!(!staged.rescan().unwrap());
+    poke(&kernel, 2 * GRANULE_BYTES + 1, b"mapped");
+    want[2 * GRANULE + 1..2 * GRANULE + 7].copy_from_slice(b"mapped");
+    assert!(staged.rescan().unwrap());
+    assert!(staged.is_dirty());
+    assert!(!staged.rescan().unwrap());
+
+    // A sealed version stands still although nobody asks before writing past us.
+    let sealed = staged.seal().unwrap();
+    poke(&kernel, 0, b"later");
+    assert_eq!(sealed_content(&sealed), want);
+    assert!(matches!(store.adopt(&staged, sealed, b"w").unwrap(), Adopted::StillDirty));
+    want[..5].copy_from_slice(b"later");
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed_content(&sealed), want);
+    // Clean, but the kernel could still write to it.
+    assert!(matches!(store.adopt(&staged, sealed, b"x").unwrap(), Adopted::Kept));
+    assert!(!staged.is_dirty());
+    drop(kernel);
+    let cached = store.restore(&staged).unwrap().unwrap();
+    assert_eq!(content_of(&cached), want);
+}
+
+fn poke(file: &quayfs_store::BackingFile, offset: u64, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::from(file.as_fd().try_clone_to_owned().unwrap());
+    file.write_all_at(bytes, offset).unwrap();
+}
+
+#[test]
+fn readers_of_a_version_notice_nothing_when_it_is_completed_by_an_upload() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let want = bytes(1, 0, 2 * GRANULE);
+    let reader = store.cached(b"v", 2 * GRANULE_BYTES).unwrap();
+    reader.fill(0, &want[..GRANULE]).unwrap();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, &want);
+    let sealed = staged.seal().unwrap();
+    let cached = adopted_clean(&store, &staged, sealed, b"v");
+    assert!(Arc::ptr_eq(&reader, &cached));
+    assert_eq!(content_of(&reader), want);
+    assert_eq!(store.usage().unwrap().cached_bytes, 2 * GRANULE_BYTES);
+}
+
+#[test]
+fn a_full_disk_fails_the_write_and_nothing_else() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    let want = bytes(1, 0, GRANULE + 10);
+    write(&staged, &[], 0, &want);
+    folder.faults.full_after(1000);
+    assert_eq!(kind(staged.write(want.len() as u64, &[9; 5000])), ErrorKind::Full);
+    folder.faults.heal();
+    assert_eq!(content(&staged, &[]), want);
+    // What the failed write left does not come back when the file grows.
+    staged.truncate(want.len() as u64 + 50).unwrap();
+    let mut grown = want;
+    grown.resize(grown.len() + 50, 0);
+    assert_eq!(content(&staged, &[]), grown);
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed_content(&sealed), grown);
+    adopted_clean(&store, &staged, sealed, b"v");
+}
+
+#[test]
+fn a_full_disk_makes_the_cache_give_way_to_writers() {
+    let folder = Folder::new();
+    let store = folder.open();
+    drop(complete(&store, b"v", &bytes(1, 0, 8 * GRANULE)));
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    folder.faults.full_after(100);
+    assert_eq!(kind(staged.write(0, &[1; 5000])), ErrorKind::Full);
+    assert_eq!(folder.files("objects"), Vec::<String>::new());
+}
+
+#[test]
+fn published_bytes_that_cannot_be_moved_stay_readable() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"hello");
+    let sealed = staged.seal().unwrap();
+    folder.faults.fail_renames();
+    assert!(matches!(store.adopt(&staged, sealed, b"v").unwrap(), Adopted::Kept));
+    assert!(!staged.is_dirty());
+    assert_eq!(content(&staged, &[]), b"hello");
+    folder.faults.heal();
+    let cached = store.restore(&staged).unwrap().unwrap();
+    assert_eq!(content_of(&cached), b"hello");
+}
+
+#[test]
+fn a_version_that_cannot_be_taken_stays_cached() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, GRANULE);
+    let cached = complete(&store, b"v", &old);
+    store.checkpoint().unwrap();
+    folder.faults.fail_renames();
+    assert_eq!(kind(store.stage(b"n", Base::Take(Arc::clone(&cached)))), ErrorKind::Io);
+    folder.faults.heal();
+    assert_eq!(content_of(&cached), old);
+    drop((cached, store));
+    assert!(folder.open().cached(b"v", GRANULE_BYTES).unwrap().is_complete());
+}
+
+#[test]
+fn a_discarded_file_leaves_nothing() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"temporary");
+    let sealed = staged.seal().unwrap();
+    store.discard(&staged).unwrap();
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    assert_eq!(kind(sealed.read(0, &mut [0; 1])), ErrorKind::Gone);
+    assert_eq!(kind(staged.seal()), ErrorKind::Gone);
+    drop(sealed);
+    drop((staged, store));
+    assert!(folder.open().orphans().unwrap().is_empty());
+}
+
+fn adopted_clean(
+    store: &Store,
+    staged: &Arc<Staged>,
+    sealed: Sealed,
+    identity: &[u8],
+) -> Arc<Cached> {
+    match store.adopt(staged, sealed, identity).unwrap() {
+        Adopted::Clean(cached) => cached,
+        other @ (Adopted::StillDirty | Adopted::Kept) => panic!("{other:?}"),
+    }
+}
+
+fn content_of(cached: &Cached) -> Vec<u8> {
+    read(cached, 0, cached.size() as usize)
+}
+
+/// Something that can be done to a staged file. Places are taken modulo what is possible.
+#[derive(Clone, Debug)]
+enum Step {
+    Write { at: usize, len: usize, seed: u8 },
+    Append { len: usize, seed: u8 },
+    Truncate { size: usize },
+    FillBase { granule: usize, through_cache: bool },
+    Read { at: usize, len: usize },
+    Seal,
+    ReadSealed { at: usize, len: usize },
+    DoneTo { at: usize },
+    Reject,
+    Adopt,
+    Restart,
+    Rebase { take: bool, cut: usize },
+}
+
+/// A little more than four granules, so that every kind of edge is met.
+const SIZE_MAX: usize = 4 * GRANULE + 5000;
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = || prop_oneof![0..SIZE_MAX, (0..5_usize).prop_map(|granule| granule * GRANULE)];
+    let len = || prop_oneof![1..200_usize, 1..2 * GRANULE, Just(GRANULE)];
+    prop_oneof![
+        4 => (at(), len(), any::<u8>()).prop_map(|(at, len, seed)| Step::Write { at, len, seed }),
+        2 => (len(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
+        2 => at().prop_map(|size| Step::Truncate { size }),
+        2 => (0..5_usize, any::<bool>())
+            .prop_map(|(granule, through_cache)| Step::FillBase { granule, through_cache }),
+        2 => (at(), len()).prop_map(|(at, len)| Step::Read { at, len }),
+        2 => Just(Step::Seal),
+        2 => (at(), len()).prop_map(|(at, len)| Step::ReadSealed { at, len }),
+        1 => at().prop_map(|at| Step::DoneTo { at }),
+        1 => Just(Step::Reject),
+        2 => Just(Step::Adopt),
+        1 => Just(Step::Restart),
+        1 => (any::<bool>(), at()).prop_map(|(take, cut)| Step::Rebase { take, cut }),
+    ]
+}
+
+/// A staged file beside what it should hold.
+struct Run {
+    folder: Folder,
+    store: Store,
+    staged: Arc<Staged>,
+    /// The bytes of the file.
+    model: Vec<u8>,
+    /// The bytes of the version below it.
+    base: Vec<u8>,
+    sealed: Option<(Sealed, Vec<u8>, usize)>,
+    written_since: bool,
+    versions: u32,
+}
+
+impl Run {
+    fn new() -> Run {
+        let folder = Folder::new();
+        let store = folder.open();
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        Run {
+            folder,
+            store,
+            staged,
+            model: Vec::new(),
+            base: Vec::new(),
+            sealed: None,
+            written_since: false,
+            versions: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Write { at, len, seed } => self.write(at, len, seed),
+            Step::Append { len, seed } => {
+                let at = self.model.len();
+                self.write(at, len.min(SIZE_MAX.saturating_sub(at)), seed);
+            }
+            Step::Truncate { size } => {
+                self.written_since |= size != self.model.len();
+                self.staged.truncate(size as u64).unwrap();
+                self.model.resize(size, 0);
+            }
+            Step::FillBase { granule, through_cache } => self.fill_base(granule, through_cache),
+            Step::Read { at, len } => self.read(at, len),
+            Step::Seal => self.seal(),
+            Step::ReadSealed { at, len } => {
+                if let Some((sealed, want, done)) = &self.sealed {
+                    let at = (*done).max(at).min(want.len());
+                    let end = want.len().min(at + len);
+                    let mut buf = vec![0xee; end - at];
+                    sealed.read(at as u64, &mut buf).unwrap();
+                    assert_eq!(buf, want[at..end]);
+                }
+            }
+            Step::DoneTo { at } => {
+                if let Some((sealed, want, done)) = &mut self.sealed {
+                    *done = (*done).max(at.min(want.len()));
+                    sealed.done_to(*done as u64);
+                }
+            }
+            Step::Reject => {
+                if let Some((sealed, ..)) = self.sealed.take() {
+                    self.store.reject(&self.staged, sealed);
+                    assert!(self.staged.is_dirty());
+                }
+            }
+            Step::Adopt => self.adopt(),
+            Step::Restart => self.restart(),
+            Step::Rebase { take, cut } => self.rebase(take, cut),
+        }
+        assert_eq!(self.staged.size(), self.model.len() as u64);
+    }
+
+    fn write(&mut self, at: usize, len: usize, seed: u8) {
+        if len == 0 {
+            return;
+        }
+        let new = bytes(seed, at, len);
+        write(&self.staged, &self.base, at, &new);
+        if self.model.len() < at + len {
+            self.model.resize(at + len, 0);
+        }
+        self.model[at..at + len].copy_from_slice(&new);
+        self.written_since = true;
+    }
+
+    fn fill_base(&mut self, granule: usize, through_cache: bool) {
+        let start = granule * GRANULE;
+        let end = self.base.len().min(start + GRANULE);
+        let Some(base) = self.staged.base().filter(|_| start < end) else { return };
+        if through_cache {
+            base.fill(start as u64, &self.base[start..end]).unwrap();
+            self.staged.draw_from_base(range(start, end)).unwrap();
+        } else {
+            self.staged.fill(start as u64, &self.base[start..end]).unwrap();
+        }
+    }
+
+    fn read(&mut self, at: usize, len: usize) {
+        let at = at.min(self.model.len());
+        let end = self.model.len().min(at + len);
+        let mut buf = vec![0xee; end - at];
+        while let Outcome::Needs(needs) = self.staged.read(at as u64, &mut buf).unwrap() {
+            let part = needs.start() as usize..needs.end() as usize;
+            self.staged.fill(needs.start(), &self.base[part]).unwrap();
+        }
+        assert_eq!(buf, self.model[at..end]);
+    }
+
+    fn seal(&mut self) {
+        if self.sealed.is_some() {
+            return;
+        }
+        if let Some(all) = ByteRange::new(0, self.model.len() as u64) {
+            while let Some(missing) = self.staged.missing(all) {
+                assert_eq!(kind(self.staged.seal()), ErrorKind::Missing);
+                let part = missing.start() as usize..missing.end() as usize;
+                self.staged.fill(missing.start(), &self.base[part]).unwrap();
+            }
+        }
+        self.sealed = Some((self.staged.seal().unwrap(), self.model.clone(), 0));
+        self.written_since = false;
+    }
+
+    fn adopt(&mut self) {
+        let Some((sealed, want, done)) = self.sealed.take() else { return };
+        let mut buf = vec![0xee; want.len() - done];
+        sealed.read(done as u64, &mut buf).unwrap();
+        assert_eq!(buf, want[done..]);
+        self.versions += 1;
+        let identity = self.versions.to_le_bytes();
+        match self.store.adopt(&self.staged, sealed, &identity).unwrap() {
+            Adopted::Clean(cached) => {
+                assert!(!self.written_since);
+                assert_eq!(content_of(&cached), self.model);
+                self.restage(cached, self.model.len(), self.versions % 2 == 0);
+            }
+            Adopted::StillDirty => assert!(self.written_since),
+            Adopted::Kept => panic!("the kernel has nothing"),
+        }
+    }
+
+    /// Goes on with a new staged file over the version `cached`.
+    fn restage(&mut self, cached: Arc<Cached>, cut: usize, take: bool) {
+        self.base = content_of(&cached);
+        let cut = if take { self.base.len() } else { cut.min(self.base.len()) };
+        let base = if take { Base::Take(cached) } else { Base::Over { cached, bytes: cut as u64 } };
+        self.staged = self.store.stage(b"note", base).unwrap();
+        assert_eq!(self.staged.is_dirty(), cut < self.base.len());
+        self.model = self.base[..cut].to_vec();
+        self.written_since = false;
+    }
+
+    /// Gives the file up and begins with a new version below, of which little is here.
+    fn rebase(&mut self, take: bool, cut: usize) {
+        self.sealed = None;
+        self.store.discard(&self.staged).unwrap();
+        self.versions += 1;
+        let identity = self.versions.to_be_bytes();
+        let content = bytes(self.versions as u8, 0, cut);
+        if take {
+            let cached = complete(&self.store, &identity, &content);
+            self.restage(cached, cut, true);
+        } else {
+            let cached = self.store.cached(&identity, cut as u64).unwrap();
+            let base = Base::Over { cached, bytes: cut as u64 };
+            self.staged = self.store.stage(b"note", base).unwrap();
+            (self.base, self.model) = (content.clone(), content);
+        }
+    }
+
+    /// The process goes and comes back: what was not published is there.
+    fn restart(&mut self) {
+        let all = ByteRange::new(0, self.model.len() as u64);
+        if all.is_some_and(|all| self.staged.missing(all).is_some()) {
+            // Without its base the file has holes; recovery is not for it.
+            return;
+        }
+        let is_dirty = self.staged.is_dirty();
+        self.sealed = None;
+        // The claim goes with the last reference to the file.
+        self.staged = self.folder.open().stage(b"note", Base::Empty).unwrap();
+        let placeholder = Arc::clone(&self.staged);
+        self.store = self.folder.open();
+        let mut orphans = self.store.orphans().unwrap();
+        if !is_dirty {
+            assert!(orphans.is_empty(), "{orphans:?}");
+            self.model.clear();
+            self.base.clear();
+        } else {
+            let newest =
+                orphans.iter().position(|orphan| content(&orphan.staged, &[]) == self.model);
+            let orphan = orphans.swap_remove(newest.expect("the newest bytes are kept"));
+            assert_eq!(orphan.note, b"note");
+            self.staged = orphan.staged;
+            self.store.discard(&placeholder).unwrap();
+            for other in orphans {
+                self.store.discard(&other.staged).unwrap();
+            }
+        }
+        self.written_since = true;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_staged_file_holds_what_was_written_and_sealed(
+        steps in prop::collection::vec(step(), 1..50),
+    ) {
+        let mut run = Run::new();
+        for step in steps {
+            run.step(step);
+        }
+        let want = run.model.clone();
+        prop_assert_eq!(content(&run.staged, &run.base), want);
+    }
+}

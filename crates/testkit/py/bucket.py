@@ -1,0 +1,115 @@
+"""Answers questions about a bucket with boto3: one JSON request a line, one JSON answer a line."""
+
+import concurrent.futures
+import hashlib
+import json
+import sys
+
+import boto3
+import botocore.client
+import botocore.exceptions
+
+endpoint, user, secret = sys.argv[1:]
+s3 = boto3.client(
+    "s3",
+    endpoint_url=endpoint,
+    aws_access_key_id=user,
+    aws_secret_access_key=secret,
+    region_name="us-east-1",
+    config=botocore.client.Config(
+        s3={"addressing_style": "path"},
+        connect_timeout=5,
+        read_timeout=120,
+        retries={"max_attempts": 2},
+        max_pool_connections=16,
+    ),
+)
+
+
+def objects(bucket, prefix=""):
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+
+
+def sha256(bucket, key):
+    digest = hashlib.sha256()
+    for chunk in s3.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def many(function, items):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        return list(pool.map(function, items))
+
+
+def create(request):
+    s3.create_bucket(Bucket=request["bucket"])
+
+
+def put(request):
+    with open(request["file"], "rb") as file:
+        s3.upload_fileobj(file, request["bucket"], request["key"])
+
+
+def put_many(request):
+    def one(number):
+        key = f"{request['key']}{number:05}"
+        s3.put_object(Bucket=request["bucket"], Key=key, Body=request["text"].encode())
+
+    many(one, range(request["count"]))
+
+
+def get(request):
+    s3.head_object(Bucket=request["bucket"], Key=request["key"])
+    s3.download_file(request["bucket"], request["key"], request["file"])
+
+
+def head(request):
+    answer = s3.head_object(Bucket=request["bucket"], Key=request["key"])
+    return {
+        "size": answer["ContentLength"],
+        "etag": answer["ETag"],
+        "metadata": answer["Metadata"],
+    }
+
+
+def delete(request):
+    s3.delete_object(Bucket=request["bucket"], Key=request["key"])
+
+
+def keys(request):
+    return sorted(objects(request["bucket"]))
+
+
+def sums(request):
+    bucket = request["bucket"]
+    names = [key for key in objects(bucket, request["prefix"]) if not key.endswith("/")]
+    return dict(zip(names, many(lambda key: sha256(bucket, key), names)))
+
+
+def uploads(request):
+    return len(s3.list_multipart_uploads(Bucket=request["bucket"]).get("Uploads", []))
+
+
+calls = {
+    "create": create,
+    "put": put,
+    "put_many": put_many,
+    "get": get,
+    "head": head,
+    "delete": delete,
+    "keys": keys,
+    "sha256": sums,
+    "uploads": uploads,
+}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    try:
+        answer = {"answer": calls[request["do"]](request)}
+    except botocore.exceptions.ClientError as error:
+        answer = {"error": error.response["Error"]["Code"]}
+    except Exception as error:
+        answer = {"error": repr(error)}
+    print(json.dumps(answer), flush=True)

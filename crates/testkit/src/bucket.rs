@@ -1,0 +1,213 @@
+//! One bucket, seen by somebody else's client: boto3, in a process of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::login::Login;
+use crate::place::{Scratch, clean_env, python};
+
+/// What a client says of an object without reading it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its length.
+    pub size: u64,
+    /// Its version, as the store calls it.
+    pub etag: String,
+    /// What its writer noted beside it.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// A bucket, with the client that looks at it.
+#[derive(Debug)]
+pub struct Bucket<'a> {
+    client: &'a Client,
+    name: String,
+    endpoint: String,
+}
+
+impl<'a> Bucket<'a> {
+    pub(crate) fn create(client: &'a Client, endpoint: String) -> Bucket<'a> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("it-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let bucket = Bucket { client, name, endpoint };
+        bucket.ask(json!({"do": "create"})).expect("a fresh name is free");
+        bucket
+    }
+
+    /// The same bucket, looked at by another client.
+    #[cfg(test)]
+    pub(crate) fn through<'b>(&self, client: &'b Client) -> Bucket<'b> {
+        Bucket { client, name: self.name.clone(), endpoint: self.endpoint.clone() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What `quayfs mount` is given to mount it.
+    pub fn url(&self) -> String {
+        format!("s3://{}", self.name)
+    }
+
+    /// The URL of the API it is reached by.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// Makes or replaces an object.
+    pub fn put(&self, key: &str, bytes: &[u8]) {
+        self.try_put(key, bytes).unwrap_or_else(|error| panic!("put {key}: {error}"));
+    }
+
+    /// Makes or replaces an object; the error is the store's own word for it.
+    pub fn try_put(&self, key: &str, bytes: &[u8]) -> Result<(), String> {
+        let file = self.client.files.path().join(unique());
+        fs::write(&file, bytes).expect("the scratch disk takes a file");
+        let answer = self.ask(json!({"do": "put", "key": key, "file": file}));
+        fs::remove_file(&file).expect("written above");
+        answer.map(|_| ())
+    }
+
+    /// Makes `count` objects of `bytes` each, named by `key` and a number, quickly.
+    pub fn put_many(&self, key: &str, count: usize, bytes: &str) {
+        self.ask(json!({"do": "put_many", "key": key, "count": count, "text": bytes}))
+            .unwrap_or_else(|error| panic!("put {key}…: {error}"));
+    }
+
+    /// Makes or replaces an object from a file.
+    pub fn put_file(&self, key: &str, file: &Path) {
+        self.ask(json!({"do": "put", "key": key, "file": file}))
+            .unwrap_or_else(|error| panic!("put {key}: {error}"));
+    }
+
+    /// The bytes of an object, if it is there.
+    pub fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let file = self.client.files.path().join(unique());
+        self.found(key, json!({"do": "get", "key": key, "file": file}))?;
+        let bytes = fs::read(&file).expect("the client wrote it");
+        fs::remove_file(&file).expect("read above");
+        Some(bytes)
+    }
+
+    /// What the store says of an object, if it is there.
+    pub fn head(&self, key: &str) -> Option<Object> {
+        let answer = self.found(key, json!({"do": "head", "key": key}))?;
+        let metadata = answer["metadata"].as_object().expect("heads have metadata");
+        let text = |value: &Value| value.as_str().expect("the client says so").to_owned();
+        Some(Object {
+            size: answer["size"].as_u64().expect("heads have a size"),
+            etag: text(&answer["etag"]),
+            metadata: metadata.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+        })
+    }
+
+    /// Removes an object.
+    pub fn delete(&self, key: &str) {
+        self.ask(json!({"do": "delete", "key": key}))
+            .unwrap_or_else(|error| panic!("delete {key}: {error}"));
+    }
+
+    /// All keys, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        let answer = self.ask(json!({"do": "keys"})).expect("the bucket is there");
+        let keys = answer.as_array().expect("a list of keys").iter();
+        keys.map(|key| key.as_str().expect("keys are text here").to_owned()).collect()
+    }
+
+    /// The SHA-256 of every object below `prefix`, by key without the prefix.
+    pub fn sha256_tree(&self, prefix: &str) -> BTreeMap<String, String> {
+        let answer =
+            self.ask(json!({"do": "sha256", "prefix": prefix})).expect("the bucket is there");
+        let sums = answer.as_object().expect("a map of sums").iter();
+        sums.map(|(key, sum)| {
+            let key = key.strip_prefix(prefix).expect("listed by it");
+            (key.to_owned(), sum.as_str().expect("sums are text").to_owned())
+        })
+        .collect()
+    }
+
+    /// How many multipart uploads were begun and neither finished nor given up.
+    pub fn unfinished_uploads(&self) -> u64 {
+        let answer = self.ask(json!({"do": "uploads"})).expect("the bucket is there");
+        answer.as_u64().expect("a number")
+    }
+
+    fn found(&self, key: &str, request: Value) -> Option<Value> {
+        match self.ask(request) {
+            Ok(answer) => Some(answer),
+            Err(error) if error == "NoSuchKey" || error == "404" => None,
+            Err(error) => panic!("{key}: {error}"),
+        }
+    }
+
+    fn ask(&self, mut request: Value) -> Result<Value, String> {
+        request["bucket"] = json!(self.name);
+        self.client.ask(&request)
+    }
+}
+
+/// A boto3 process that answers one request a line.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pipes: Mutex<Pipes>,
+    files: Scratch,
+}
+
+#[derive(Debug)]
+struct Pipes {
+    // Its standard input takes the requests.
+    process: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Client {
+    pub(crate) fn new(endpoint: &str, login: &Login) -> Client {
+        let files = Scratch::new();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("py/bucket.py");
+        let mut command = Command::new(python());
+        command.arg(script).args([endpoint, &login.user, &login.secret]);
+        command.env_clear().envs(clean_env()).env("HOME", files.path());
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("there is a Python, see above");
+        let answers = BufReader::new(process.stdout.take().expect("asked for above"));
+        Client { pipes: Mutex::new(Pipes { process, answers }), files }
+    }
+
+    fn ask(&self, request: &Value) -> Result<Value, String> {
+        // A test that failed in here has said so; the pipe is still in step, line by line.
+        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = pipes.process.stdin.as_mut().expect("piped when it was started");
+        writeln!(requests, "{request}").expect("the client lives");
+        let mut answer = String::new();
+        pipes.answers.read_line(&mut answer).expect("the client answers");
+        let mut answer: Value = serde_json::from_str(&answer).expect("the client speaks JSON");
+        match answer["error"].as_str() {
+            Some(error) => Err(error.to_owned()),
+            None => Ok(answer["answer"].take()),
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let pipes = self.pipes.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Waiting ends its input first, and with it the process.
+        let _ = pipes.process.wait();
+    }
+}
+
+fn unique() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("object-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}

@@ -1,0 +1,193 @@
+//! A real `MinIO` on a free port of this machine, with a client of its makers.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::bucket::{Bucket, Client};
+use crate::command::{Finished, run};
+use crate::login::Login;
+use crate::place::{Scratch, tool};
+use crate::server::Server;
+use crate::wait;
+
+const READY_WITHIN: Duration = Duration::from_mins(1);
+const COMMAND_WITHIN: Duration = Duration::from_mins(1);
+
+/// A running store.
+#[derive(Debug)]
+pub struct MinIo {
+    address: SocketAddr,
+    // The folder of the server; the keeper removes it.
+    folder: PathBuf,
+    server: Mutex<Server>,
+    client: OnceLock<Client>,
+}
+
+impl MinIo {
+    /// A store of the test's own, which it may stop and freeze.
+    pub fn start() -> MinIo {
+        // Somebody else may take a free port before the server does: then another one is tried.
+        let found = (0..5).find_map(|_| MinIo::try_start(free_address()));
+        found.expect("five free ports were taken before MinIO could have one")
+    }
+
+    /// A store at an address that somebody else must know.
+    ///
+    /// # Panics
+    ///
+    /// When the address is taken.
+    pub fn start_at(address: SocketAddr) -> MinIo {
+        MinIo::try_start(address).unwrap_or_else(|| panic!("{address} is taken"))
+    }
+
+    /// The store that all tests of this process share. Nobody stops it: it ends with the process.
+    pub fn shared() -> &'static MinIo {
+        static SHARED: OnceLock<MinIo> = OnceLock::new();
+        SHARED.get_or_init(MinIo::start)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of its API.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A new empty bucket.
+    pub fn bucket(&self) -> Bucket<'_> {
+        let client = self.client.get_or_init(|| Client::new(&self.endpoint(), &Login::root()));
+        Bucket::create(client, self.endpoint())
+    }
+
+    /// Kills it.
+    pub fn stop(&self) {
+        self.server().stop();
+    }
+
+    /// Starts it again on the same port, with all it had.
+    pub fn start_again(&self) {
+        self.server().start();
+        wait::until("the store to answer again", READY_WITHIN, || is_live(self.address));
+    }
+
+    /// Freezes it: connections stay open, and no answer comes.
+    pub fn freeze(&self) {
+        self.server().freeze();
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.server().thaw();
+    }
+
+    /// A login that may read everything and write nothing.
+    pub fn reader(&self) -> Login {
+        let login = Login { user: "quayfs-reader".into(), secret: "quayfs-reads-only".into() };
+        self.mc(&["admin", "user", "add", "it", &login.user, &login.secret]).ok();
+        let attach = ["admin", "policy", "attach", "it", "readonly", "--user", &login.user];
+        let attached = self.mc(&attach);
+        // Another test of this process may have attached it.
+        let attached_before = attached.stderr.contains("already");
+        assert!(attached.status.success() || attached_before, "{}", attached.report());
+        login
+    }
+
+    /// Runs the client of the server's makers; the server is called `it` there.
+    pub fn mc(&self, arguments: &[&str]) -> Finished {
+        let Login { user, secret } = Login::root();
+        let mut command = Command::new(tool("mc"));
+        command.arg("--quiet").arg("--config-dir").arg(self.folder.join("mc")).args(arguments);
+        command.env("MC_HOST_it", format!("http://{user}:{secret}@{}", self.address));
+        run(&mut command, COMMAND_WITHIN)
+    }
+
+    /// `None` when the server ended at once, since the port was taken.
+    fn try_start(address: SocketAddr) -> Option<MinIo> {
+        let folder = Scratch::new().into_path();
+        let Login { user, secret } = Login::root();
+        let mut command = Command::new(tool("minio"));
+        command.args(["server", "--quiet", "--address", &address.to_string()]);
+        command.arg(folder.join("data"));
+        command.env("HOME", &folder).env("MINIO_ROOT_USER", user);
+        command.env("MINIO_ROOT_PASSWORD", secret);
+        command.env("MINIO_BROWSER", "off").env("MINIO_UPDATE", "off");
+        let mut server = Server::new(&command, &folder);
+        server.start();
+        wait::until("MinIO to answer", READY_WITHIN, || is_live(address) || !server.is_alive());
+        let server = server.is_alive().then_some(server)?;
+        Some(MinIo { address, folder, server: Mutex::new(server), client: OnceLock::new() })
+    }
+
+    fn server(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for MinIo {
+    fn drop(&mut self) {
+        // A frozen server takes no other signal than the one that kills it, which is what it gets.
+        self.server().stop();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
+    listener.local_addr().expect("a listener has an address")
+}
+
+fn is_live(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        let host = format!("Host: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(b"GET /minio/health/live HTTP/1.1\r\n")?;
+        stream.write_all(host.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MinIo;
+
+    #[test]
+    fn a_store_keeps_its_objects_over_a_restart() {
+        let store = MinIo::start();
+        let bucket = store.bucket();
+        bucket.put("a/b c", b"bytes");
+        store.stop();
+        store.start_again();
+        assert_eq!(bucket.get("a/b c").as_deref(), Some(&b"bytes"[..]));
+        assert_eq!(bucket.keys(), ["a/b c"]);
+    }
+
+    #[test]
+    fn a_reader_may_not_write() {
+        let store = MinIo::start();
+        let bucket = store.bucket();
+        bucket.put("seen", b"bytes");
+        let client = super::Client::new(&store.endpoint(), &store.reader());
+        let seen = bucket.through(&client);
+        assert_eq!(seen.get("seen").as_deref(), Some(&b"bytes"[..]));
+        assert!(seen.try_put("unseen", b"bytes").is_err_and(|error| error == "AccessDenied"));
+    }
+
+    #[test]
+    fn a_store_that_ends_leaves_no_folder() {
+        let store = MinIo::start();
+        let folder = store.folder.clone();
+        assert!(folder.is_dir());
+        drop(store);
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,191 @@
+//! The bytes of one file version, fetched into the store as they are read.
+
+use std::sync::Arc;
+
+use base::{ByteRange, Counter};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use remote::Extent;
+use store::{Cached, GRANULE_BYTES};
+
+use crate::fetch::{fetch, sources};
+use crate::flight::{Flight, Report, Urgency};
+use crate::readahead::Cursors;
+use crate::schedule::Shared;
+use crate::{Fetcher, Result};
+
+/// One file version with its place in the store and the objects to fetch it from.
+#[derive(Debug)]
+pub struct Download {
+    shared: Arc<Shared>,
+    cached: Arc<Cached>,
+    extents: Vec<Extent>,
+    /// Invariant: no byte is in two of them; what a flight brings is in the store before it leaves.
+    flights: Mutex<Vec<Arc<Flight>>>,
+    /// Where its readers are.
+    cursors: Mutex<Cursors>,
+}
+
+/// How often a reader tries again when what it waited for was evicted before it was read. A cache
+/// so short of room is read past.
+const TRIES_MAX: usize = 3;
+
+/// The largest request for a reader that waits.
+const DEMAND_BYTES_MAX: u64 = 8 << 20;
+
+/// How much of a file [`Download::ensure`] has under way at a time.
+const ENSURE_BYTES_MAX: u64 = 128 << 20;
+
+impl Download {
+    /// Reads of `extents` through `cached`.
+    pub fn new(fetcher: &Fetcher, cached: Arc<Cached>, extents: Vec<Extent>) -> Arc<Download> {
+        Arc::new(Download {
+            shared: Arc::clone(&fetcher.shared),
+            cached,
+            extents,
+            flights: Mutex::default(),
+            cursors: Mutex::default(),
+        })
+    }
+
+    /// The bytes that are here.
+    pub fn cached(&self) -> &Arc<Cached> {
+        &self.cached
+    }
+
+    /// Reads `range`, which lies within the file, fetching what is not here.
+    pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
+        let mut buffer = vec![0; usize::try_from(range.len()).expect("reads fit in memory")];
+        let mut here = self.cached.read(range.start(), &mut buffer)?;
+        if !here {
+            self.cover(range, DEMAND_BYTES_MAX, Urgency::Demand);
+        }
+        self.look_ahead(range);
+        for _ in 0..TRIES_MAX {
+            if here {
+                return Ok(buffer);
+            }
+            match self.land(range).await {
+                Ok(()) => here = self.cached.read(range.start(), &mut buffer)?,
+                Err(error) if error.is_full() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if here { Ok(buffer) } else { self.read_uncached(range).await }
+    }
+
+    /// Waits until all of `range` is here.
+    pub async fn ensure(self: &Arc<Self>, range: ByteRange) -> Result<()> {
+        for part in range.pieces(ENSURE_BYTES_MAX) {
+            self.land(part).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts what is missing of `range` and waits for all of it.
+    async fn land(self: &Arc<Self>, range: ByteRange) -> Result<()> {
+        if self.cached.missing(range).is_none() {
+            return Ok(());
+        }
+        for flight in self.cover(range, DEMAND_BYTES_MAX, Urgency::Demand) {
+            flight.landed(range).await?;
+        }
+        Ok(())
+    }
+
+    fn look_ahead(self: &Arc<Self>, read: ByteRange) {
+        if self.cached.is_complete() {
+            return;
+        }
+        let limits = self.shared.limits;
+        let ahead = self.cursors.lock().on_read(read, self.cached.size(), limits);
+        if let Some(ahead) = ahead {
+            self.cover(ahead.range, ahead.piece_bytes, Urgency::Guess);
+        }
+    }
+
+    /// Makes sure that a flight is under way for every missing granule of `range`; returns them.
+    fn cover(
+        self: &Arc<Self>,
+        range: ByteRange,
+        piece_bytes: u64,
+        urgency: Urgency,
+    ) -> Vec<Arc<Flight>> {
+        let size = self.cached.size();
+        let Some(range) = range.aligned(GRANULE_BYTES).below(size) else { return Vec::new() };
+        let mut started: Vec<(Arc<Flight>, Report)> = Vec::new();
+        let mut flights = self.flights.lock();
+        let mut from = range.start();
+        while let Some(rest) = ByteRange::new(from, range.end()) {
+            let Some(missing) = self.cached.missing(rest) else { break };
+            from = missing.end();
+            for gap in gaps(missing, &flights) {
+                for piece in gap.pieces(piece_bytes) {
+                    let (flight, report) = Flight::new(piece, urgency);
+                    started.push((Arc::new(flight), report));
+                }
+            }
+        }
+        flights.extend(started.iter().map(|(flight, _)| Arc::clone(flight)));
+        let covering: Vec<_> = flights
+            .iter()
+            .filter(|flight| flight.range().intersection(range).is_some())
+            .map(Arc::clone)
+            .collect();
+        drop(flights);
+
+        if urgency == Urgency::Demand {
+            covering.iter().for_each(|flight| flight.want());
+        }
+        for (flight, report) in started {
+            self.shared.runtime.spawn(Arc::clone(self).fly(flight, report));
+        }
+        covering
+    }
+
+    /// One flight from its turn to its end.
+    async fn fly(self: Arc<Self>, flight: Arc<Flight>, report: Report) {
+        let turn = self.shared.turn(&flight).await;
+        let remote = self.shared.remote.as_ref();
+        let landed = fetch(remote, &self.extents, &self.cached, flight.range(), &report).await;
+        drop(turn);
+        // First off the table, then the failure: who sees it and tries again starts a new flight.
+        self.flights.lock().retain(|other| !Arc::ptr_eq(other, &flight));
+        if let Err(error) = landed {
+            report.failed(error);
+        }
+    }
+
+    /// Reads `range` straight from the objects, for a cache that has no room.
+    async fn read_uncached(&self, range: ByteRange) -> Result<Vec<u8>> {
+        let _bytes = self.shared.budget.acquire(range.len()).await;
+        let mut buffer = Vec::with_capacity(usize::try_from(range.len()).unwrap_or(0));
+        for (extent, wanted) in sources(&self.extents, range) {
+            let mut body =
+                self.shared.remote.get(&extent.key, wanted, Some(&extent.version)).await?;
+            while let Some(chunk) = body.next().await {
+                buffer.extend_from_slice(&chunk?);
+            }
+        }
+        assert_eq!(buffer.len() as u64, range.len(), "a body is never short");
+        self.shared.metrics.add(Counter::UncachedReadBytes, range.len());
+        Ok(buffer)
+    }
+}
+
+/// What of `range` no flight brings.
+fn gaps(range: ByteRange, flights: &[Arc<Flight>]) -> Vec<ByteRange> {
+    let mut gaps = vec![range];
+    for taken in flights.iter().map(|flight| flight.range()) {
+        gaps = gaps
+            .into_iter()
+            .flat_map(|gap| {
+                let before = ByteRange::new(gap.start(), gap.end().min(taken.start()));
+                let after = ByteRange::new(gap.start().max(taken.end()), gap.end());
+                [before, after]
+            })
+            .flatten()
+            .collect();
+    }
+    gaps
+}

@@ -1,0 +1,96 @@
+//! Which fetches may run: demand before guesses, all within one count of connections and one
+//! budget of memory.
+
+use std::sync::Arc;
+
+use base::{Budget, Metrics, Permit};
+use remote::Remote;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::flight::Flight;
+use crate::readahead::Limits;
+
+/// Bounds on fetching.
+#[derive(Clone, Copy, Debug)]
+pub struct FetcherOptions {
+    /// The most requests for file data at a time.
+    pub requests_max: usize,
+    /// How far a stream may be read ahead.
+    pub window_bytes_max: u64,
+}
+
+/// What all downloads of a mount share.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    pub(crate) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) remote: Arc<dyn Remote>,
+    pub(crate) budget: Budget,
+    pub(crate) runtime: Handle,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) limits: Limits,
+    /// One permit a request.
+    requests: Semaphore,
+    /// Guesses hold one of these too, so that a quarter of the requests is always left to demand.
+    guesses: Semaphore,
+}
+
+/// What a running fetch holds of the mount's means.
+#[derive(Debug)]
+pub(crate) struct Turn<'a> {
+    _guess: Option<SemaphorePermit<'a>>,
+    _request: SemaphorePermit<'a>,
+    _bytes: Permit,
+}
+
+/// What one fetch holds in memory: a granule being gathered, and what the connection has buffered.
+const FETCH_BYTES: u64 = 1 << 20;
+
+impl Fetcher {
+    /// Fetches from `remote` on `runtime`, holding bytes of `budget`.
+    pub fn new(
+        remote: Arc<dyn Remote>,
+        budget: Budget,
+        runtime: Handle,
+        metrics: Arc<Metrics>,
+        options: FetcherOptions,
+    ) -> Fetcher {
+        let requests_max = options.requests_max.max(4);
+        let window_bytes_max = options.window_bytes_max.max(1 << 20);
+        let limits = Limits {
+            window_bytes_min: 512 << 10,
+            window_bytes_max,
+            piece_bytes_min: 1 << 20,
+            piece_bytes_max: 8 << 20,
+        };
+        Fetcher {
+            shared: Arc::new(Shared {
+                remote,
+                budget,
+                runtime,
+                metrics,
+                limits,
+                requests: Semaphore::new(requests_max),
+                guesses: Semaphore::new(requests_max - requests_max / 4),
+            }),
+        }
+    }
+}
+
+impl Shared {
+    /// Waits until `flight` may run. A guess that is wanted meanwhile stops waiting with guesses.
+    pub(crate) async fn turn(&self, flight: &Flight) -> Turn<'_> {
+        let guess = tokio::select! {
+            biased;
+            () = flight.wanted() => None,
+            guess = self.guesses.acquire() => Some(guess.expect("never closed")),
+        };
+        let request = self.requests.acquire().await.expect("never closed");
+        let bytes = self.budget.acquire(FETCH_BYTES).await;
+        Turn { _guess: guess, _request: request, _bytes: bytes }
+    }
+}

@@ -1,0 +1,227 @@
+//! The promises of downloads and uploads, over a store on the real disk and a bucket in memory.
+
+use std::sync::Arc;
+
+use quayfs_transfer as transfer;
+
+use base::{Budget, ByteRange, Counter, ManualClock, Metrics, Rng};
+use futures::future::join_all;
+use remote::fake::{Fake, Op};
+use remote::{Condition, ErrorKind, Extent, Key, Metadata, Remote, Version};
+use store::{Base, CacheLimit, GRANULE_BYTES, Options, Store};
+use tokio::runtime::Handle;
+use transfer::{Download, Error, Fetcher, FetcherOptions, UploadJob, Uploader, UploaderOptions};
+
+const MIB: u64 = 1 << 20;
+
+/// A bucket, a store and what moves bytes between them.
+struct World {
+    bucket: Fake,
+    store: Store,
+    metrics: Arc<Metrics>,
+    fetcher: Fetcher,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new(cache_bytes: u64, requests_max: usize) -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let metrics = Arc::new(Metrics::new());
+        let bucket = Fake::new();
+        let options = Options { dir: dir.path().to_owned(), cache: CacheLimit::Bytes(cache_bytes) };
+        let store =
+            Store::open(options, Arc::new(ManualClock::default()), Arc::clone(&metrics)).unwrap();
+        let fetcher = Fetcher::new(
+            Arc::new(bucket.clone()),
+            Budget::new(64 * MIB),
+            Handle::current(),
+            Arc::clone(&metrics),
+            FetcherOptions { requests_max, window_bytes_max: 32 * MIB },
+        );
+        World { bucket, store, metrics, fetcher, _dir: dir }
+    }
+
+    /// Puts an object of `size` bytes and returns it with a reader of it.
+    fn object(&self, key: &str, size: u64) -> (Vec<u8>, Arc<Download>) {
+        let bytes = pattern(size);
+        let key = Key::from(key);
+        let version = self.bucket.insert(&key, bytes.clone(), Metadata::new());
+        let cached = self.store.cached(version.as_str().as_bytes(), size).unwrap();
+        let range = ByteRange::new(0, size).unwrap();
+        let extents = vec![Extent { range, key, version, object_offset: 0 }];
+        (bytes, Download::new(&self.fetcher, cached, extents))
+    }
+
+    fn uploader(&self, part_bytes: u64) -> Uploader {
+        let options = UploaderOptions { requests_max: 4, part_bytes };
+        let bucket = Arc::new(self.bucket.clone());
+        Uploader::new(bucket, Budget::new(8 * MIB), Arc::new(Rng::seeded(1)), options)
+    }
+}
+
+fn pattern(size: u64) -> Vec<u8> {
+    (0..size).map(|i| u8::try_from((i * 2_654_435_761) >> 13 & 0xff).unwrap()).collect()
+}
+
+fn range(start: u64, len: u64) -> ByteRange {
+    ByteRange::at(start, len).unwrap()
+}
+
+fn slice(bytes: &[u8], range: ByteRange) -> &[u8] {
+    &bytes[usize::try_from(range.start()).unwrap()..usize::try_from(range.end()).unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_random_read_fetches_its_granule_and_nothing_else() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", 8 * MIB);
+    let read = range(5 * MIB + 77, 4096);
+    assert_eq!(download.read(read).await.unwrap(), slice(&bytes, read));
+    assert_eq!(world.bucket.calls(Op::Get), 1);
+    let granule = read.aligned(GRANULE_BYTES);
+    assert_eq!(download.cached().missing(granule), None);
+    assert_eq!(download.cached().missing(range(0, 5 * MIB)), Some(range(0, 5 * MIB)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_one_range_share_one_request() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", MIB);
+    let gate = world.bucket.hold(Op::Get);
+    let readers: Vec<_> = (0..20)
+        .map(|_| {
+            let download = Arc::clone(&download);
+            tokio::spawn(async move { download.read(range(1000, 3000)).await })
+        })
+        .collect();
+    gate.arrived(1).await;
+    drop(gate);
+    for reader in join_all(readers).await {
+        assert_eq!(reader.unwrap().unwrap(), slice(&bytes, range(1000, 3000)));
+    }
+    assert_eq!(world.bucket.calls(Op::Get), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_fetched_ahead_of_its_reader() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", 32 * MIB);
+    let mut read = Vec::new();
+    for part in range(0, 32 * MIB).pieces(128 << 10) {
+        read.extend(download.read(part).await.unwrap());
+    }
+    assert!(read == bytes, "the stream is the object");
+    // A request for each of the 256 reads would be no reading ahead.
+    assert!(world.bucket.calls(Op::Get) < 40, "{} requests", world.bucket.calls(Op::Get));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_overtakes_guesses_that_wait_for_their_turn() {
+    // Four requests at a time, three of them for guesses.
+    let world = World::new(1 << 30, 4);
+    let (bytes, download) = world.object("a", 64 * MIB);
+    let gate = world.bucket.hold(Op::Get);
+    let stream = Arc::clone(&download);
+    let stream = tokio::spawn(async move {
+        for part in range(0, 2 * MIB).pieces(128 << 10) {
+            stream.read(part).await?;
+        }
+        Ok::<(), Error>(())
+    });
+    // The stream's own read comes first, then guesses fill their three places.
+    gate.arrived(1).await;
+    gate.let_through(1);
+    gate.arrived(2).await;
+    let elsewhere = range(60 * MIB, 4096);
+    let reader = {
+        let download = Arc::clone(&download);
+        tokio::spawn(async move { download.read(elsewhere).await })
+    };
+    // It arrives although nothing that was guessed has gone through.
+    gate.arrived(3).await;
+    drop(gate);
+    assert_eq!(reader.await.unwrap().unwrap(), slice(&bytes, elsewhere));
+    stream.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_is_far_too_small_still_gives_right_bytes() {
+    let world = World::new(2 * GRANULE_BYTES, 16);
+    let (bytes, download) = world.object("a", 16 * MIB);
+    for part in range(0, 16 * MIB).pieces(MIB) {
+        assert!(download.read(part).await.unwrap() == slice(&bytes, part), "{part}");
+    }
+    assert!(world.metrics.value(Counter::UncachedReadBytes) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_fetch_fails_its_readers_and_the_next_read_tries_again() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", MIB);
+    world.bucket.break_next_body(70_000);
+    let broken = download.read(range(0, 4096)).await;
+    assert!(matches!(broken, Err(Error::Remote(_))), "{broken:?}");
+    assert_eq!(download.read(range(0, 4096)).await.unwrap(), slice(&bytes, range(0, 4096)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_object_is_never_mixed_with_what_is_cached() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", MIB);
+    download.read(range(0, 4096)).await.unwrap();
+    world.bucket.insert(&Key::from("a"), vec![0; 1 << 20], Metadata::new());
+    assert_eq!(download.read(range(0, 4096)).await.unwrap(), slice(&bytes, range(0, 4096)));
+    let Err(Error::Remote(error)) = download.read(range(MIB / 2, 4096)).await else {
+        panic!("bytes of another version");
+    };
+    assert_eq!(error.kind, ErrorKind::Changed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_goes_in_one_request_and_large_in_parts() {
+    let world = World::new(1 << 30, 16);
+    let uploader = world.uploader(MIB);
+    for (size, puts, parts) in [(0, 1, 0), (MIB, 1, 0), (3 * MIB + 5, 0, 4)] {
+        let calls = [Op::Put, Op::UploadPart].map(|op| world.bucket.calls(op));
+        let staged = world.store.stage(b"note", Base::Empty).unwrap();
+        let bytes = pattern(size);
+        staged.write(0, &bytes).unwrap();
+        let sealed = Arc::new(staged.seal().unwrap());
+        let version = upload(&uploader, &sealed, "k", Condition::Always).await.unwrap();
+        assert_eq!(world.bucket.bytes(&Key::from("k")).unwrap(), bytes);
+        assert_eq!(world.bucket.meta(&Key::from("k")).unwrap().version, version);
+        let after = [Op::Put, Op::UploadPart].map(|op| world.bucket.calls(op));
+        assert_eq!([after[0] - calls[0], after[1] - calls[1]], [puts, parts]);
+        world.store.reject(&staged, Arc::into_inner(sealed).unwrap());
+        world.store.discard(&staged).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_upload_leaves_no_parts_behind_and_gives_the_first_reason() {
+    let world = World::new(1 << 30, 16);
+    let uploader = world.uploader(MIB);
+    let staged = world.store.stage(b"note", Base::Empty).unwrap();
+    staged.write(0, &pattern(9 * MIB)).unwrap();
+    let sealed = Arc::new(staged.seal().unwrap());
+    world.bucket.fail_next(Op::UploadPart, ErrorKind::Denied);
+    let Err(Error::Remote(error)) = upload(&uploader, &sealed, "k", Condition::Always).await else {
+        panic!("an upload without one of its parts");
+    };
+    assert_eq!(error.kind, ErrorKind::Denied);
+    assert_eq!(world.bucket.uploads_open(), 0);
+    assert!(world.bucket.head(&Key::from("k")).await.is_err());
+    // Nothing may still read what the caller now gives up.
+    assert!(Arc::into_inner(sealed).is_some());
+}
+
+async fn upload(
+    uploader: &Uploader,
+    sealed: &Arc<store::Sealed>,
+    key: &str,
+    condition: Condition,
+) -> transfer::Result<Version> {
+    let (key, metadata, id) = (Key::from(key), Metadata::new(), uploader.new_id());
+    let job = UploadJob { key: &key, condition: &condition, metadata: &metadata, id: &id };
+    uploader.upload(sealed, &job).await
+}

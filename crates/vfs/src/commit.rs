@@ -1,0 +1,292 @@
+//! Seal, upload, publish, release: the life of a write, in one place.
+//!
+//! Nothing else lets go of bytes that were not yet in the object store, and this only against the
+//! version that the store acknowledged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{ByteRange, Counter, Errno, Timestamp};
+use namespace::{Published, SetAttr, Target};
+use remote::{Condition, Extent, Key, Version};
+use store::{Adopted, ErrorKind, Sealed, Staged};
+use transfer::{Download, UploadJob};
+
+use crate::errno::{Error, Result};
+use crate::file::{Announced, Bytes, File, Named, Overwrite};
+use crate::note::Note;
+use crate::order::Turn;
+use crate::vfs::{Unpublished, Vfs};
+
+/// How much of the base is taken over at a time.
+const FILL_BYTES: u64 = 1 << 20;
+
+/// A seal fails when writes make holes over the base faster than they are filled; each needs a new
+/// truncation, so a file that does this forever is broken, not busy.
+const SEAL_TRIES_MAX: usize = 100;
+
+/// Between tries of an upload that nobody waits for.
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+
+impl Vfs {
+    /// Makes what was written to `file` so far its content in the bucket, and waits for it.
+    pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
+        let turn = file.turn().await;
+        self.commit_in_turn(file, &turn).await
+    }
+
+    /// Commits in the background, again and again while the store cannot be reached.
+    pub(crate) fn commit_later(self: &Arc<Self>, file: &Arc<File>) {
+        if !file.begin_committing() {
+            return;
+        }
+        let (vfs, file) = (Arc::clone(self), Arc::clone(file));
+        self.runtime.spawn(async move {
+            let mut delay = RETRY_DELAY_MIN;
+            while let Err(error) = vfs.commit(&file).await {
+                tracing::warn!(ino = %file.ino(), %error, "an upload failed");
+                if !error.may_pass() {
+                    break;
+                }
+                vfs.clock.sleep(delay).await;
+                delay = (delay * 2).min(RETRY_DELAY_MAX);
+            }
+            file.end_committing();
+            vfs.retire(&file);
+        });
+    }
+
+    /// Commits everything; returns what could not be.
+    pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
+        let mut unpublished = Vec::new();
+        for file in self.files.dirty() {
+            if let Err(error) = self.commit(&file).await {
+                unpublished.push(Unpublished { reason: error.to_string() });
+            }
+        }
+        if let Err(error) = self.store.checkpoint() {
+            tracing::warn!(%error, "what is cached could not be recorded");
+        }
+        unpublished
+    }
+
+    /// [`Vfs::commit`] for who has the file's turn.
+    pub(crate) async fn commit_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        _turn: &Turn,
+    ) -> Result<()> {
+        let committed = self.commit_once(file).await;
+        let counter = match &committed {
+            Ok(Step::Nothing) => return Ok(()),
+            Ok(Step::Published) => {
+                self.failures.lock().remove(&file.ino());
+                Counter::UploadsDone
+            }
+            Err(error) => {
+                self.failures.lock().insert(file.ino(), error.to_string());
+                Counter::UploadsFailed
+            }
+        };
+        self.metrics.add(counter, 1);
+        committed.map(|_| ())
+    }
+
+    async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
+        let Some(staged) = file.staged() else { return Ok(Step::Nothing) };
+        staged.rescan()?;
+        if !file.is_dirty() {
+            return Ok(Step::Nothing);
+        }
+        let written = file.written();
+        let sealed = Arc::new(self.seal(file, &staged).await?);
+        let uploaded = match self.aim(file, &sealed, written).await {
+            Ok(target) => {
+                self.upload(file, &staged, &sealed, &target).await.map(|done| (target, done))
+            }
+            Err(error) => Err(error),
+        };
+        let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
+        match uploaded {
+            Ok((target, version)) => {
+                self.publish(file, &staged, sealed, &target, &version)?;
+                file.time_published(written);
+                file.announce(Announced::No);
+                if file.is_dirty() {
+                    self.prepare(file).await?;
+                }
+                Ok(Step::Published)
+            }
+            Err(error) => {
+                self.store.reject(&staged, sealed);
+                if error.is_changed() { Err(self.keep_loser(file, &staged)) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Tells the names the size and time of what is about to be uploaded; returns where to.
+    async fn aim(
+        &self,
+        file: &File,
+        sealed: &Sealed,
+        written: Option<Timestamp>,
+    ) -> Result<Target> {
+        let size = Some(sealed.size());
+        let change = SetAttr { size, mtime: written, ..SetAttr::default() };
+        self.namespace.set_attr(file.ino(), change).await?;
+        Ok(self.namespace.target(file.ino())?)
+    }
+
+    /// Freezes the bytes of now, after taking what they lack from the base.
+    async fn seal(&self, file: &File, staged: &Arc<Staged>) -> Result<Sealed> {
+        for _ in 0..SEAL_TRIES_MAX {
+            if let Some(whole) = ByteRange::new(0, staged.size()) {
+                self.fill(file, whole).await?;
+            }
+            match staged.seal() {
+                Err(error) if error.kind == ErrorKind::Missing => {}
+                sealed => return Ok(sealed?),
+            }
+        }
+        Err(Error::Call(Errno::EBUSY))
+    }
+
+    /// Takes what `range` of the staged file lacks from its base.
+    pub(crate) async fn fill(&self, file: &File, range: ByteRange) -> Result<()> {
+        let (staged, base) = match &file.state.read().bytes {
+            Bytes::Staged { staged, base: Some(base), .. } => {
+                (Arc::clone(staged), Arc::clone(base))
+            }
+            Bytes::Staged { base: None, .. } | Bytes::Clean(_) => return Ok(()),
+        };
+        while let Some(missing) = staged.missing(range) {
+            for part in missing.pieces(FILL_BYTES) {
+                let Some(part) = part.below(base.cached().size()) else { break };
+                let bytes = base.read(part).await?;
+                staged.fill(part.start(), &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn upload(
+        &self,
+        file: &File,
+        staged: &Staged,
+        sealed: &Arc<Sealed>,
+        target: &Target,
+    ) -> Result<Version> {
+        let id = self.uploader.new_id();
+        staged.set_note(&self.note(target, &id).to_bytes())?;
+        let job = UploadJob {
+            key: &target.key,
+            condition: &target.condition,
+            metadata: &target.metadata,
+            id: &id,
+        };
+        let mut uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
+        if uploaded.as_ref().is_err_and(Error::is_changed) {
+            if file.state.read().overwrite == Overwrite::Wins {
+                let job = UploadJob { condition: &Condition::Always, ..job };
+                uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
+            } else if let Some(ours) = self.arrived_unanswered(file, &target.key).await? {
+                let job = UploadJob { condition: &Condition::Is(ours), ..job };
+                uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
+            }
+        }
+        match &uploaded {
+            Ok(_) => file.answered(),
+            Err(error) if error.may_pass() => file.left_unanswered(id),
+            Err(_) => {}
+        }
+        uploaded
+    }
+
+    /// The object's version, if it is from an earlier try of ours whose answer was lost.
+    async fn arrived_unanswered(&self, file: &File, key: &Key) -> Result<Option<Version>> {
+        let tries = file.unanswered();
+        if tries.is_empty() {
+            return Ok(None);
+        }
+        Ok(self.uploader.written_by(key, &tries).await?)
+    }
+
+    /// The upload was acknowledged: the staged bytes are the file, and may become cached ones.
+    fn publish(
+        &self,
+        file: &File,
+        staged: &Arc<Staged>,
+        sealed: Sealed,
+        target: &Target,
+        version: &Version,
+    ) -> Result<()> {
+        let size = sealed.size();
+        let mut state = file.state.write();
+        let published = Published { key: target.key.clone(), version: version.clone(), size };
+        let identity = self.namespace.publish(file.ino(), published);
+        self.inodes.pages_published(file.ino(), &identity);
+        state.overwrite = Overwrite::Yields;
+        match self.store.adopt(staged, sealed, &identity)? {
+            Adopted::Clean(cached) => {
+                let extents = whole_object(&target.key, version, size);
+                state.bytes = Bytes::Clean(Download::new(&self.fetcher, cached, extents));
+            }
+            // Newer bytes, or a kernel that may write some at any moment: it stays staged.
+            Adopted::StillDirty | Adopted::Kept => {}
+        }
+        Ok(())
+    }
+
+    /// Someone else's version is in the bucket: ours goes where a person finds it. Open handles go
+    /// on with our bytes, which are no longer the file's.
+    fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
+        let key = match self.namespace.target(file.ino()) {
+            Ok(target) => target.key.to_string(),
+            Err(error) => error.subject,
+        };
+        match self.store.to_recovery(staged, &key, "the object was changed by someone else") {
+            Ok(path) => {
+                file.state.write().name = Named::No;
+                self.namespace.abandon(file.ino());
+                Error::Conflict { key, kept: path.display().to_string() }
+            }
+            Err(error) => error.into(),
+        }
+    }
+
+    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one.
+    pub(crate) fn note(&self, target: &Target, upload: &str) -> Note {
+        Note {
+            volume: self.options.volume.clone(),
+            upload: upload.to_owned(),
+            key: target.key.clone(),
+            condition: target.condition.clone(),
+        }
+    }
+
+    /// Lets go of a file that is closed and published.
+    pub(crate) fn retire(&self, file: &Arc<File>) {
+        let Some(file) = self.files.retire(file) else { return };
+        if let Some(staged) = file.staged()
+            && let Err(error) = self.store.discard(&staged)
+        {
+            tracing::warn!(%error, "the bytes of an unlinked file could not be removed");
+        }
+        self.give_back(file.ino(), 1);
+    }
+}
+
+/// What [`Vfs::commit_once`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Nothing,
+    Published,
+}
+
+/// The file as one extent.
+pub(crate) fn whole_object(key: &Key, version: &Version, size: u64) -> Vec<Extent> {
+    let extent =
+        |range| Extent { range, key: key.clone(), version: version.clone(), object_offset: 0 };
+    ByteRange::new(0, size).map(extent).into_iter().collect()
+}

@@ -1,0 +1,100 @@
+//! The one place where an error becomes an errno.
+
+use base::Errno;
+use remote::ErrorKind as Remote;
+
+/// The result of an operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failed operation of the file system.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Names or attributes.
+    #[error(transparent)]
+    Namespace(#[from] namespace::Error),
+    /// Bytes on their way.
+    #[error(transparent)]
+    Transfer(#[from] transfer::Error),
+    /// The local disk.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The call itself was wrong, or is one that this file system does not have.
+    #[error("{0}")]
+    Call(Errno),
+    /// Someone else's version is in the bucket; ours is kept in the recovery folder.
+    #[error("{key} was changed by someone else; this version is kept as {kept}")]
+    Conflict {
+        /// The object.
+        key: String,
+        /// Where our bytes are.
+        kept: String,
+    },
+}
+
+impl Error {
+    /// Whether the same may go well later: the store was not reached, or busy.
+    pub(crate) fn may_pass(&self) -> bool {
+        errno(self) == Errno::EIO
+    }
+
+    /// Whether the object is no longer the version that was named.
+    pub(crate) fn is_changed(&self) -> bool {
+        match self {
+            Error::Transfer(transfer::Error::Remote(error)) => error.kind == Remote::Changed,
+            Error::Namespace(error) => error.kind == namespace::ErrorKind::Stale,
+            Error::Transfer(_) | Error::Store(_) | Error::Call(_) | Error::Conflict { .. } => false,
+        }
+    }
+}
+
+/// What the application is told. No wildcard: a new kind must be decided here.
+pub fn errno(error: &Error) -> Errno {
+    match error {
+        Error::Call(errno) => *errno,
+        Error::Conflict { .. } => Errno::ESTALE,
+        Error::Namespace(error) => of_namespace(error.kind),
+        Error::Store(error) => of_store(error.kind),
+        Error::Transfer(transfer::Error::Remote(error)) => of_object(error.kind),
+        Error::Transfer(transfer::Error::Store(error)) => of_store(error.kind),
+        Error::Transfer(transfer::Error::Stopped) => Errno::EIO,
+    }
+}
+
+fn of_namespace(kind: namespace::ErrorKind) -> Errno {
+    use namespace::ErrorKind as Kind;
+    match kind {
+        Kind::NotFound => Errno::ENOENT,
+        Kind::Stale => Errno::ESTALE,
+        Kind::Exists => Errno::EEXIST,
+        Kind::NotDirectory => Errno::ENOTDIR,
+        Kind::IsDirectory => Errno::EISDIR,
+        Kind::NotEmpty => Errno::ENOTEMPTY,
+        // A folder rename: `mv` answers this one by copying.
+        Kind::Unsupported => Errno::EXDEV,
+        Kind::NameTooLong => Errno::ENAMETOOLONG,
+        Kind::Remote(Remote::NotFound) => Errno::ENOENT,
+        Kind::Remote(kind) => of_object(kind),
+    }
+}
+
+/// An object that we knew of and that failed: that it is gone is as stale as that it changed.
+fn of_object(kind: Remote) -> Errno {
+    match kind {
+        Remote::NotFound | Remote::Changed => Errno::ESTALE,
+        Remote::Denied => Errno::EACCES,
+        Remote::Full => Errno::ENOSPC,
+        Remote::Unsupported => Errno::EFBIG,
+        Remote::Transient { .. } | Remote::Unavailable | Remote::Corrupt => Errno::EIO,
+    }
+}
+
+fn of_store(kind: store::ErrorKind) -> Errno {
+    match kind {
+        store::ErrorKind::Full => Errno::ENOSPC,
+        store::ErrorKind::Held => Errno::ETXTBSY,
+        store::ErrorKind::Gone
+        | store::ErrorKind::Missing
+        | store::ErrorKind::Corrupt
+        | store::ErrorKind::Io => Errno::EIO,
+    }
+}

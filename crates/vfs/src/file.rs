@@ -1,0 +1,206 @@
+//! One file that is open or has bytes the bucket does not have: where its bytes are, and who holds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base::{Attr, Ino, Timestamp};
+use parking_lot::{Mutex, RwLock};
+use store::Staged;
+use transfer::Download;
+
+use crate::io_mode::IoMode;
+use crate::order::Turn;
+
+/// A file in use. One for each inode, shared by all its handles.
+#[derive(Debug)]
+pub(crate) struct File {
+    ino: Ino,
+    /// Held by who changes what is published: commit, rename, unlink.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
+    pub(crate) state: RwLock<State>,
+    /// When it was last written here, until that is published.
+    written: Mutex<Option<Timestamp>>,
+    /// Uploads of it that may have arrived although they failed, the last few.
+    unanswered: Mutex<Vec<String>>,
+    /// Whether the names know that its bytes are being changed here.
+    announced: AtomicBool,
+    /// Whether a task is on its way to commit it.
+    committing: AtomicBool,
+}
+
+/// Whether the names know that a file's bytes are being changed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announced {
+    Yes,
+    No,
+}
+
+/// Only one of them can be the object, and it is one of the last.
+const UNANSWERED_MAX: usize = 8;
+
+/// What can change of a file in use.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) bytes: Bytes,
+    pub(crate) io: IoMode,
+    /// Handles that are open.
+    pub(crate) handles: u32,
+    pub(crate) name: Named,
+    pub(crate) overwrite: Overwrite,
+}
+
+/// Where the newest bytes of a file are.
+#[derive(Clone, Debug)]
+pub(crate) enum Bytes {
+    /// In the bucket; here as far as they were fetched.
+    Clean(Arc<Download>),
+    /// Here only, or about to be: a staged file takes the writes.
+    Staged {
+        staged: Arc<Staged>,
+        /// What shows through where nothing was written.
+        base: Option<Arc<Download>>,
+    },
+}
+
+/// Whether the file still has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Yes,
+    /// Unlinked or replaced: its bytes live as long as its handles and are never published.
+    No,
+}
+
+/// What the next upload does to an object that someone else put in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overwrite {
+    /// The file was written whole, from nothing: as on a local disk, the last writer wins.
+    Wins,
+    /// It is an edit of one version, or was created exclusively: it must not replace another.
+    Yields,
+}
+
+impl File {
+    pub(crate) fn new(ino: Ino, bytes: Bytes, overwrite: Overwrite) -> File {
+        File {
+            ino,
+            turn: Arc::default(),
+            state: RwLock::new(State {
+                bytes,
+                io: IoMode::Idle,
+                handles: 0,
+                name: Named::Yes,
+                overwrite,
+            }),
+            written: Mutex::new(None),
+            unanswered: Mutex::default(),
+            announced: AtomicBool::new(false),
+            committing: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn ino(&self) -> Ino {
+        self.ino
+    }
+
+    /// Waits for the right to change what is published.
+    pub(crate) async fn turn(&self) -> Turn {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// The staged file, if writes were or may be made.
+    pub(crate) fn staged(&self) -> Option<Arc<Staged>> {
+        match &self.state.read().bytes {
+            Bytes::Clean(_) => None,
+            Bytes::Staged { staged, .. } => Some(Arc::clone(staged)),
+        }
+    }
+
+    /// Whether there are bytes here that the bucket should have and has not.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.state.read().is_dirty()
+    }
+
+    /// Its size, as readers here see it.
+    pub(crate) fn size(&self) -> u64 {
+        match &self.state.read().bytes {
+            Bytes::Clean(download) => download.cached().size(),
+            Bytes::Staged { staged, .. } => staged.size(),
+        }
+    }
+
+    /// Notes the time of a write.
+    pub(crate) fn touch(&self, now: Timestamp) {
+        *self.written.lock() = Some(now);
+    }
+
+    /// When it was last written, if that is not published yet.
+    pub(crate) fn written(&self) -> Option<Timestamp> {
+        *self.written.lock()
+    }
+
+    /// The time `published` has reached the names; a later one has not.
+    pub(crate) fn time_published(&self, published: Option<Timestamp>) {
+        let mut written = self.written.lock();
+        if *written == published {
+            *written = None;
+        }
+    }
+
+    /// `attr` as of now: names know the published size and time only.
+    pub(crate) fn overlay(&self, attr: &mut Attr) {
+        attr.size = self.size();
+        if let Some(written) = self.written() {
+            attr.mtime = written;
+            attr.ctime = written;
+        }
+    }
+
+    /// The upload `id` failed in a way that leaves open whether it arrived.
+    pub(crate) fn left_unanswered(&self, id: String) {
+        let mut unanswered = self.unanswered.lock();
+        if unanswered.len() == UNANSWERED_MAX {
+            unanswered.remove(0);
+        }
+        unanswered.push(id);
+    }
+
+    /// Uploads that may have arrived although they failed.
+    pub(crate) fn unanswered(&self) -> Vec<String> {
+        self.unanswered.lock().clone()
+    }
+
+    /// A later upload was acknowledged: what became of those before it does not matter any more.
+    pub(crate) fn answered(&self) {
+        self.unanswered.lock().clear();
+    }
+
+    /// Whether the names know that its bytes are being changed here.
+    pub(crate) fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    /// The names were told, or have taken the change for published.
+    pub(crate) fn announce(&self, announced: Announced) {
+        self.announced.store(announced == Announced::Yes, Ordering::Release);
+    }
+
+    /// Claims to be the one task that commits it later; false if there is one.
+    pub(crate) fn begin_committing(&self) -> bool {
+        !self.committing.swap(true, Ordering::AcqRel)
+    }
+
+    /// The task is over.
+    pub(crate) fn end_committing(&self) {
+        self.committing.store(false, Ordering::Release);
+    }
+}
+
+impl State {
+    pub(crate) fn is_dirty(&self) -> bool {
+        match (&self.bytes, self.name) {
+            (Bytes::Staged { staged, .. }, Named::Yes) => staged.is_dirty(),
+            (Bytes::Staged { .. }, Named::No) | (Bytes::Clean(_), _) => false,
+        }
+    }
+}

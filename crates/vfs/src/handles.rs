@@ -1,0 +1,88 @@
+//! Open files and folders, by the number the kernel gives back with each request.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::{Errno, HandleId};
+use parking_lot::RwLock;
+use store::BackingFile;
+
+use crate::dir::Dir;
+use crate::errno::{Error, Result};
+use crate::file::File;
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    /// Whether writes may come.
+    pub fn writes(self) -> bool {
+        match self {
+            Access::Read => false,
+            Access::Write | Access::ReadWrite => true,
+        }
+    }
+}
+
+/// One open of a file.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) file: Arc<File>,
+    pub(crate) access: Access,
+    /// The process that opened it: its close waits for the bucket, a child's does not.
+    pub(crate) opener: u32,
+    /// The backing file, if the kernel may write to it past us, through a mapping. While it is held
+    /// here the store does not take the file for a clean one.
+    pub(crate) _lent: Option<Arc<BackingFile>>,
+}
+
+/// All open files and folders of a mount.
+#[derive(Debug, Default)]
+pub(crate) struct Handles {
+    files: RwLock<HashMap<HandleId, Arc<Handle>>>,
+    dirs: RwLock<HashMap<HandleId, Arc<Dir>>>,
+    last: AtomicU64,
+}
+
+impl Handles {
+    pub(crate) fn add_file(&self, handle: Handle) -> HandleId {
+        let id = self.next();
+        self.files.write().insert(id, Arc::new(handle));
+        id
+    }
+
+    pub(crate) fn file(&self, id: HandleId) -> Result<Arc<Handle>> {
+        self.files.read().get(&id).cloned().ok_or(Error::Call(Errno::EBADF))
+    }
+
+    pub(crate) fn remove_file(&self, id: HandleId) -> Result<Arc<Handle>> {
+        self.files.write().remove(&id).ok_or(Error::Call(Errno::EBADF))
+    }
+
+    pub(crate) fn add_dir(&self, dir: Dir) -> HandleId {
+        let id = self.next();
+        self.dirs.write().insert(id, Arc::new(dir));
+        id
+    }
+
+    pub(crate) fn dir(&self, id: HandleId) -> Result<Arc<Dir>> {
+        self.dirs.read().get(&id).cloned().ok_or(Error::Call(Errno::EBADF))
+    }
+
+    pub(crate) fn remove_dir(&self, id: HandleId) -> Result<Arc<Dir>> {
+        self.dirs.write().remove(&id).ok_or(Error::Call(Errno::EBADF))
+    }
+
+    fn next(&self) -> HandleId {
+        HandleId(1 + self.last.fetch_add(1, Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,89 @@
+//! lookup, forget, getattr, setattr.
+
+use std::sync::Arc;
+
+use base::{Attr, Errno, FileKind, Ino, Name};
+use namespace::SetAttr;
+
+use crate::errno::{Error, Result};
+use crate::vfs::Vfs;
+
+impl Vfs {
+    /// The node `name` in `parent`, with one more reference to it.
+    pub async fn lookup(self: Arc<Self>, parent: Ino, name: Name) -> Result<Attr> {
+        let entry = self.namespace.lookup(parent, &name).await?;
+        self.hand_out(entry.attr)
+    }
+
+    /// The kernel gives back `count` references.
+    pub fn forget(&self, ino: Ino, count: u64) {
+        self.give_back(ino, count);
+    }
+
+    /// What `stat` says.
+    pub async fn attr(self: Arc<Self>, ino: Ino) -> Result<Attr> {
+        let mut attr = self.namespace.attr(ino).await?;
+        self.overlay(&mut attr);
+        Ok(attr)
+    }
+
+    /// Changes attributes; a new size truncates or grows the file.
+    pub async fn set_attr(self: Arc<Self>, ino: Ino, mut change: SetAttr) -> Result<Attr> {
+        if let Some(size) = change.size.take() {
+            self.truncate(ino, size).await?;
+        }
+        if change != SetAttr::default() {
+            self.namespace.set_attr(ino, change).await?;
+            if let (Some(mtime), Some(file)) = (change.mtime, self.files.find(ino)) {
+                file.touch(mtime);
+            }
+        }
+        self.attr(ino).await
+    }
+
+    /// A truncation by name is in the bucket when it returns; one by an open file goes with its
+    /// close.
+    async fn truncate(self: &Arc<Self>, ino: Ino, size: u64) -> Result<()> {
+        if self.options.file_bytes_max < size {
+            return Err(Error::Call(Errno::EFBIG));
+        }
+        if self.namespace.attr(ino).await?.kind == FileKind::Directory {
+            return Err(Error::Call(Errno::EISDIR));
+        }
+        let file = self.enter(ino).await?;
+        let truncated = match self.prepare(&file).await {
+            Ok(()) => self.truncate_file(&file, size),
+            Err(error) => Err(error),
+        };
+        self.files.leave(&file);
+        let by_name = file.state.read().handles == 0;
+        let done = match truncated {
+            Ok(()) if by_name => self.commit(&file).await,
+            other => other,
+        };
+        self.retire(&file);
+        done
+    }
+
+    /// `attr` with one more reference to its node, and with what was written since. Fails if the
+    /// names have forgotten the node since they told of it.
+    pub(crate) fn hand_out(&self, mut attr: Attr) -> Result<Attr> {
+        // In this order: who gives back the last other reference either sees ours, or has told the
+        // names to forget before they are told to hold.
+        self.inodes.refer(attr.ino);
+        if !self.namespace.hold(attr.ino) {
+            self.give_back(attr.ino, 1);
+            return Err(Error::Call(Errno::ESTALE));
+        }
+        self.overlay(&mut attr);
+        Ok(attr)
+    }
+
+    pub(crate) fn overlay(&self, attr: &mut Attr) {
+        if attr.kind == FileKind::File
+            && let Some(file) = self.files.find(attr.ino)
+        {
+            file.overlay(attr);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! open, create, release; chooses passthrough.
+
+use std::sync::Arc;
+
+use base::{Attr, Counter, Errno, HandleId, Ino, Name};
+use namespace::{Content, NewNode};
+use remote::Condition;
+use store::{BackingFile, Base, ErrorKind};
+use transfer::Download;
+
+use crate::commit::whole_object;
+use crate::errno::{Error, Result};
+use crate::file::{Bytes, File, Named, Overwrite, State};
+use crate::files::Entered;
+use crate::handles::{Access, Handle};
+use crate::io_mode::{Choice, Lent, Whole};
+use crate::vfs::Vfs;
+
+/// An open file, and how the kernel is to read and write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Names the open in later requests.
+    pub handle: HandleId,
+    /// Where reads and writes go.
+    pub pages: Pages,
+}
+
+/// Where the reads and writes of an open go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Through the page cache, which holds other bytes of this file or none.
+    Anew,
+    /// Through the page cache, which may keep what it has of this file.
+    Keep,
+    /// To the registered backing file, past us.
+    Backing(u32),
+    /// To us, and mappings to the registered backing file.
+    BackingSeen(u32),
+}
+
+/// A file may be closed by others between our look at it and our open, but not for ever.
+const ENTER_TRIES_MAX: usize = 100;
+
+/// The process that opens, and whether the name had to be free.
+pub(crate) type Opener = (u32, bool);
+
+impl Vfs {
+    /// Opens a file for the process `opener`.
+    pub async fn open(self: Arc<Self>, ino: Ino, access: Access, opener: u32) -> Result<Opened> {
+        let file = self.enter(ino).await?;
+        let opened = self.open_entered(&file, access, opener);
+        if opened.is_err() {
+            self.files.leave(&file);
+            self.retire(&file);
+        }
+        opened
+    }
+
+    /// Makes a file and opens it. `opener` is the process, and whether it asked for `O_EXCL`.
+    pub async fn create(
+        self: Arc<Self>,
+        parent: Ino,
+        name: Name,
+        node: NewNode,
+        access: Access,
+        (opener, exclusive): Opener,
+    ) -> Result<(Attr, Opened)> {
+        let entry = self.namespace.create(parent, &name, node).await?;
+        let ino = entry.attr.ino;
+        let made = self.files.enter(ino, || {
+            let target = self.namespace.target(ino)?;
+            let note = self.note(&target, "").to_bytes();
+            let staged = self.store.stage(&note, Base::Empty)?;
+            let overwrite = if exclusive { Overwrite::Yields } else { Overwrite::Wins };
+            Ok(File::new(ino, Bytes::Staged { staged, base: None }, overwrite))
+        });
+        let file = match made {
+            Ok((file, _)) => file,
+            Err(error) => {
+                // Nothing of it is in the bucket: the name just goes.
+                self.namespace.unlink(parent, &name).await?;
+                return Err(error);
+            }
+        };
+        self.inodes.refer(ino);
+        file.touch(self.clock.wall());
+        let opened = self.open_entered(&file, access, opener)?;
+        match self.hand_out(entry.attr) {
+            Ok(attr) => Ok((attr, opened)),
+            Err(error) => {
+                self.release(opened.handle)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The last descriptor and mapping of an open are gone.
+    pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
+        let handle = self.handles.remove_file(handle)?;
+        let file = Arc::clone(&handle.file);
+        drop(handle);
+        file.state.write().io.close();
+        self.files.leave(&file);
+        self.restore(&file)?;
+        // What mappings wrote after the close, and what a failed close left.
+        if file.is_dirty() {
+            self.commit_later(&file);
+        } else {
+            self.retire(&file);
+        }
+        Ok(())
+    }
+
+    /// The file `ino` with one more handle, its bytes looked up if it is not in use.
+    pub(crate) async fn enter(self: &Arc<Self>, ino: Ino) -> Result<Arc<File>> {
+        for _ in 0..ENTER_TRIES_MAX {
+            let content = match self.files.find(ino) {
+                Some(_) => None,
+                None => Some(self.namespace.content(ino).await?),
+            };
+            let entered = self.files.enter(ino, || match content {
+                Some(content) => self.file_of(ino, content),
+                None => Err(Error::Call(Errno::EBUSY)),
+            });
+            match entered {
+                // It was in use a moment ago and is not any more: look it up.
+                Err(Error::Call(Errno::EBUSY)) => {}
+                Err(error) => return Err(error),
+                Ok((file, Entered::InUse)) => return Ok(file),
+                Ok((file, Entered::Made)) => {
+                    self.inodes.refer(ino);
+                    return Ok(file);
+                }
+            }
+        }
+        Err(Error::Call(Errno::EBUSY))
+    }
+
+    fn file_of(&self, ino: Ino, content: Content) -> Result<File> {
+        // A file without an identity has bytes here only, so it would be in use.
+        let identity = content.identity.ok_or(Error::Call(Errno::ESTALE))?;
+        let download = self.download(&identity, content.size, content.extents)?;
+        Ok(File::new(ino, Bytes::Clean(download), Overwrite::Yields))
+    }
+
+    fn open_entered(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        access: Access,
+        opener: u32,
+    ) -> Result<Opened> {
+        let mut state = file.state.write();
+        let pages = self.answer(file, &mut state, access)?;
+        let lent = match (&state.bytes, pages, access) {
+            (Bytes::Staged { staged, .. }, Pages::BackingSeen(_), Access::ReadWrite) => {
+                Some(staged.passthrough()?)
+            }
+            _ => None,
+        };
+        drop(state);
+        let handle = Handle { file: Arc::clone(file), access, opener, _lent: lent };
+        Ok(Opened { handle: self.handles.add_file(handle), pages })
+    }
+
+    /// Decides how the kernel does this open's I/O, and notes it.
+    fn answer(&self, file: &File, state: &mut State, access: Access) -> Result<Pages> {
+        let whole = whole_file(state);
+        let is_whole = if whole.is_some() { Whole::Yes } else { Whole::No };
+        let begun = match state.io.choose(access, is_whole) {
+            Choice::Cached => None,
+            Choice::Begin => whole.and_then(|file| {
+                let backing = self.kernel()?.register(&file)?;
+                Some(Lent { backing, _file: Some(file) })
+            }),
+            Choice::Join => return Ok(Pages::Backing(state.io.open_backing(None))),
+            Choice::JoinWriting => {
+                self.stage_in_place(file, state)?;
+                return Ok(Pages::BackingSeen(state.io.open_backing(None)));
+            }
+        };
+        if let Some(begun) = begun {
+            self.metrics.add(Counter::PassthroughOpens, 1);
+            self.inodes.pages_bypassed(file.ino());
+            return Ok(Pages::Backing(state.io.open_backing(Some(begun))));
+        }
+        state.io.open_cached();
+        let kept = match &state.bytes {
+            Bytes::Clean(download) => {
+                self.inodes.pages_opened(file.ino(), download.cached().identity())
+            }
+            Bytes::Staged { .. } => self.inodes.pages_written(file.ino()),
+        };
+        Ok(if kept { Pages::Keep } else { Pages::Anew })
+    }
+
+    /// Takes the clean backing file, which the kernel reads, for writing: it stays the same file on
+    /// the disk, because the kernel cannot be given another while it is open.
+    fn stage_in_place(&self, file: &File, state: &mut State) -> Result<()> {
+        let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
+        let note = self.note(&self.namespace.target(file.ino())?, "").to_bytes();
+        let staged = self.store.stage(&note, Base::Take(Arc::clone(download.cached())))?;
+        state.bytes = Bytes::Staged { staged, base: None };
+        Ok(())
+    }
+
+    /// Makes sure that writes to `file` have a staged file to go to.
+    pub(crate) fn stage(&self, file: &File) -> Result<()> {
+        let mut state = file.state.write();
+        let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
+        let whole = download.cached().is_complete();
+        if state.io.is_passthrough() {
+            return self.stage_in_place(file, &mut state);
+        }
+        if whole {
+            match self.stage_in_place(file, &mut state) {
+                // Another mount of this host uses it: it is only a base then.
+                Err(Error::Store(error)) if error.kind == ErrorKind::Held => {}
+                done => return done,
+            }
+        }
+        let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
+        let cached = Arc::clone(download.cached());
+        let bytes = cached.size();
+        let note = match state.name {
+            Named::Yes => self.note(&self.namespace.target(file.ino())?, "").to_bytes(),
+            // It is never published, and after a crash nobody misses it.
+            Named::No => Vec::new(),
+        };
+        let staged = self.store.stage(&note, Base::Over { cached, bytes })?;
+        let base = Some(Arc::clone(download));
+        state.bytes = Bytes::Staged { staged, base };
+        Ok(())
+    }
+
+    /// After a close, a file that was staged and that nobody changed may be a clean one again. What
+    /// the kernel wrote past us through a mapping is found here.
+    fn restore(&self, file: &File) -> Result<()> {
+        let mut state = file.state.write();
+        let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
+            return Ok(());
+        };
+        let size = staged.size();
+        if let Some(cached) = self.store.restore(staged)? {
+            let target = self.namespace.target(file.ino())?;
+            let Condition::Is(version) = &target.condition else {
+                return Err(Error::Call(Errno::ESTALE));
+            };
+            let extents = whole_object(&target.key, version, size);
+            state.bytes = Bytes::Clean(Download::new(&self.fetcher, cached, extents));
+        }
+        Ok(())
+    }
+}
+
+/// The backing file of a clean, complete file.
+fn whole_file(state: &State) -> Option<Arc<BackingFile>> {
+    match (&state.bytes, state.name) {
+        (Bytes::Clean(download), Named::Yes) => download.cached().passthrough(),
+        (Bytes::Clean(_), Named::No) | (Bytes::Staged { .. }, _) => None,
+    }
+}

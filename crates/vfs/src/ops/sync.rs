@@ -1,0 +1,44 @@
+//! flush, fsync, fsync of a folder.
+
+use std::sync::Arc;
+
+use base::{HandleId, Ino};
+
+use crate::errno::Result;
+use crate::vfs::Vfs;
+
+impl Vfs {
+    /// One close of one descriptor by the process `closer`.
+    ///
+    /// Every exit of a child that inherited a descriptor sends one of these too. Only the opener's
+    /// close waits for the bucket: a child's must not wait for bytes that others still write.
+    pub async fn flush(self: Arc<Self>, handle: HandleId, closer: u32) -> Result<()> {
+        let handle = self.handles.file(handle)?;
+        if !handle.access.writes() {
+            return Ok(());
+        }
+        if handle.opener == closer {
+            return self.commit(&handle.file).await;
+        }
+        if handle.file.is_dirty() {
+            self.commit_later(&handle.file);
+        }
+        Ok(())
+    }
+
+    /// What was written so far is in the bucket when this returns.
+    pub async fn fsync(self: Arc<Self>, handle: HandleId) -> Result<()> {
+        let handle = self.handles.file(handle)?;
+        self.commit(&handle.file).await
+    }
+
+    /// What was written to the files of a folder so far is in the bucket when this returns.
+    pub async fn fsync_dir(self: Arc<Self>, dir: Ino) -> Result<()> {
+        for file in self.files.dirty() {
+            if self.namespace.parent(file.ino()).is_ok_and(|parent| parent == dir) {
+                self.commit(&file).await?;
+            }
+        }
+        Ok(())
+    }
+}

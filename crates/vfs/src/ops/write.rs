@@ -1,0 +1,115 @@
+//! write and truncate.
+
+use std::sync::Arc;
+
+use base::{ByteRange, Errno, HandleId};
+use namespace::SetAttr;
+use store::Outcome;
+
+use crate::errno::{Error, Result};
+use crate::file::{Announced, Bytes, File, Named, Overwrite};
+use crate::vfs::Vfs;
+
+/// What came of a write.
+enum Here {
+    Written,
+    /// The file must be [prepared](Vfs::prepare) for writes first.
+    Unprepared,
+    /// This must be taken from the base first.
+    Needs(ByteRange),
+}
+
+impl Vfs {
+    /// Writes `bytes` at `offset` if that takes no waiting; `None` if it does: then
+    /// [`Vfs::write`] is to be called with a copy.
+    pub fn try_write(&self, handle: HandleId, offset: u64, bytes: &[u8]) -> Option<Result<u32>> {
+        let handle = match self.handles.file(handle) {
+            Ok(handle) if handle.access.writes() => handle,
+            Ok(_) => return Some(Err(Error::Call(Errno::EBADF))),
+            Err(error) => return Some(Err(error)),
+        };
+        match self.write_here(&handle.file, offset, bytes) {
+            Ok(Here::Written) => Some(Ok(written(bytes))),
+            Ok(Here::Unprepared | Here::Needs(_)) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Writes `bytes` at `offset`, all of them.
+    pub async fn write(
+        self: Arc<Self>,
+        handle: HandleId,
+        offset: u64,
+        bytes: Vec<u8>,
+    ) -> Result<u32> {
+        let file = Arc::clone(&self.handles.file(handle)?.file);
+        loop {
+            match self.write_here(&file, offset, &bytes)? {
+                Here::Written => return Ok(written(&bytes)),
+                Here::Unprepared => self.prepare(&file).await?,
+                Here::Needs(range) => self.fill(&file, range).await?,
+            }
+        }
+    }
+
+    /// Makes sure that writes have a staged file to go to, and that the names know of them: from
+    /// then on the file is the one here, whatever others do to its object.
+    pub(crate) async fn prepare(&self, file: &File) -> Result<()> {
+        self.stage(file)?;
+        if !file.is_announced() {
+            let change = SetAttr { size: Some(file.size()), ..SetAttr::default() };
+            let named = file.state.read().name;
+            if named == Named::Yes {
+                self.namespace.set_attr(file.ino(), change).await?;
+            }
+            file.announce(Announced::Yes);
+        }
+        Ok(())
+    }
+
+    /// Cuts or grows a file that is in use and prepared.
+    pub(crate) fn truncate_file(&self, file: &File, size: u64) -> Result<()> {
+        let mut state = file.state.write();
+        let Bytes::Staged { staged, .. } = &state.bytes else {
+            return Err(Error::Call(Errno::EBUSY));
+        };
+        staged.truncate(size)?;
+        if size == 0 {
+            // Nothing of what was there remains: the file is written whole from here on.
+            state.overwrite = Overwrite::Wins;
+        }
+        drop(state);
+        file.touch(self.clock.wall());
+        Ok(())
+    }
+
+    /// Writes if nothing is in the way; the state's guard keeps the bytes from becoming clean ones
+    /// meanwhile.
+    fn write_here(&self, file: &File, offset: u64, bytes: &[u8]) -> Result<Here> {
+        self.check_size(offset, bytes.len())?;
+        let state = file.state.read();
+        let staged = match &state.bytes {
+            Bytes::Staged { staged, .. } if file.is_announced() => staged,
+            Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(Here::Unprepared),
+        };
+        let outcome = staged.write(offset, bytes)?;
+        drop(state);
+        match outcome {
+            Outcome::Needs(range) => Ok(Here::Needs(range)),
+            Outcome::Done => {
+                file.touch(self.clock.wall());
+                Ok(Here::Written)
+            }
+        }
+    }
+
+    fn check_size(&self, offset: u64, len: usize) -> Result<()> {
+        let end = offset.checked_add(len as u64);
+        let fits = end.is_some_and(|end| end <= self.options.file_bytes_max);
+        if fits { Ok(()) } else { Err(Error::Call(Errno::EFBIG)) }
+    }
+}
+
+fn written(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("the kernel writes less than 4 GiB at once")
+}

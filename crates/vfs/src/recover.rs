@@ -1,0 +1,92 @@
+//! What a daemon that died left behind: sealed versions are uploaded, the rest is kept for people.
+
+use std::path::PathBuf;
+use std::slice;
+use std::sync::Arc;
+
+use remote::{ErrorKind, Metadata};
+use store::{Orphan, OrphanState, Staged};
+use transfer::UploadJob;
+
+use crate::errno::Result;
+use crate::note::Note;
+use crate::vfs::Vfs;
+
+/// What became of the bytes of daemons that died.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Sealed versions that are in the bucket now.
+    pub uploaded: u64,
+    /// Where the bytes are that nobody was promised, or that came too late.
+    pub kept: Vec<PathBuf>,
+}
+
+impl Vfs {
+    /// Finishes what dead daemons of this volume began; before the first request.
+    pub async fn recover(&self) -> Result<Recovered> {
+        let mut recovered = Recovered::default();
+        for Orphan { staged, note, state } in self.store.orphans()? {
+            // What is unreadable or of another volume stays for who can read it.
+            let Some(note) = Note::from_bytes(&note) else { continue };
+            if note.volume != self.options.volume {
+                continue;
+            }
+            match state {
+                OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
+                OrphanState::Open => {
+                    let why = "written, but neither closed nor synced, when quayfs ended";
+                    recovered.kept.push(self.keep(&staged, &note, why)?);
+                }
+            }
+        }
+        Ok(recovered)
+    }
+
+    /// Uploads a sealed version, if the object is still the one that it replaces.
+    async fn replay(
+        &self,
+        staged: &Arc<Staged>,
+        note: &Note,
+        recovered: &mut Recovered,
+    ) -> Result<()> {
+        let sealed = Arc::new(staged.seal()?);
+        let metadata = Metadata::new();
+        let job = UploadJob {
+            key: &note.key,
+            condition: &note.condition,
+            metadata: &metadata,
+            id: &note.upload,
+        };
+        let mut uploaded = self.uploader.upload(&sealed, &job).await.map(|_| ());
+        if let Err(transfer::Error::Remote(error)) = &uploaded
+            && error.kind == ErrorKind::Changed
+            && self.uploader.written_by(&note.key, slice::from_ref(&note.upload)).await?.is_some()
+        {
+            uploaded = Ok(());
+        }
+        let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
+        match uploaded {
+            Ok(()) => {
+                // The bucket has them: what is here is only a copy, which the cache does without.
+                drop(sealed);
+                self.store.discard(staged)?;
+                recovered.uploaded += 1;
+                Ok(())
+            }
+            Err(transfer::Error::Remote(error)) if error.kind == ErrorKind::Changed => {
+                self.store.reject(staged, sealed);
+                let why = "its upload was cut short, and the object has changed since";
+                recovered.kept.push(self.keep(staged, note, why)?);
+                Ok(())
+            }
+            Err(error) => {
+                self.store.reject(staged, sealed);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {
+        Ok(self.store.to_recovery(staged, &note.key.to_string(), why)?)
+    }
+}

@@ -1,0 +1,139 @@
+//! [`Vfs`]: what all operations share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use base::{Clock, Ino, Metrics};
+use namespace::Namespace;
+use parking_lot::Mutex;
+use remote::Extent;
+use store::Store;
+use tokio::runtime::Handle as Runtime;
+use transfer::{Download, Fetcher, Uploader};
+
+use crate::errno::Result;
+use crate::files::Files;
+use crate::handles::Handles;
+use crate::inodes::{Inodes, Left};
+use crate::kernel::Kernel;
+
+/// What a file system is made of and bounded by.
+#[derive(Debug)]
+pub struct VfsOptions {
+    /// Names the endpoint and bucket; in the notes of staged files.
+    pub volume: String,
+    /// For how long names and attributes are believed.
+    pub metadata_ttl: Duration,
+    /// The largest file that the store takes.
+    pub file_bytes_max: u64,
+}
+
+/// A file system over a namespace, a local store and transfers.
+#[derive(Debug)]
+pub struct Vfs {
+    pub(crate) namespace: Arc<dyn Namespace>,
+    pub(crate) store: Store,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) uploader: Uploader,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) runtime: Runtime,
+    pub(crate) options: VfsOptions,
+    pub(crate) inodes: Inodes,
+    pub(crate) files: Files,
+    pub(crate) handles: Handles,
+    /// Why the last try to publish a file failed.
+    pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    kernel: OnceLock<Arc<dyn Kernel>>,
+}
+
+/// What the bucket does not have yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Files with bytes to publish.
+    pub files: u64,
+    /// Their sizes together.
+    pub bytes: u64,
+    /// Why some of them failed at the last try.
+    pub failures: Vec<String>,
+}
+
+/// A file that could not be published before the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unpublished {
+    /// Which file, and why.
+    pub reason: String,
+}
+
+impl Vfs {
+    /// A file system of these parts.
+    pub fn new(
+        (namespace, store): (Arc<dyn Namespace>, Store),
+        (fetcher, uploader): (Fetcher, Uploader),
+        (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
+        runtime: Runtime,
+        options: VfsOptions,
+    ) -> Arc<Vfs> {
+        let inodes = Inodes::default();
+        // The kernel never looks the root up and never forgets it.
+        inodes.refer(Ino::ROOT);
+        Arc::new(Vfs {
+            namespace,
+            store,
+            fetcher,
+            uploader,
+            clock,
+            metrics,
+            runtime,
+            options,
+            inodes,
+            files: Files::default(),
+            handles: Handles::default(),
+            failures: Mutex::default(),
+            kernel: OnceLock::new(),
+        })
+    }
+
+    /// Makes the kernel known; before the first request.
+    ///
+    /// # Panics
+    ///
+    /// If there is one already.
+    pub fn attach(&self, kernel: Arc<dyn Kernel>) {
+        assert!(self.kernel.set(kernel).is_ok(), "a file system is mounted once");
+    }
+
+    pub(crate) fn kernel(&self) -> Option<&dyn Kernel> {
+        self.kernel.get().map(AsRef::as_ref)
+    }
+
+    /// What the bucket does not have yet.
+    pub fn pending(&self) -> Pending {
+        let dirty = self.files.dirty();
+        Pending {
+            files: dirty.len() as u64,
+            bytes: dirty.iter().map(|file| file.size()).sum(),
+            failures: self.failures.lock().values().cloned().collect(),
+        }
+    }
+
+    /// Reads of the version `identity`, which `extents` hold.
+    pub(crate) fn download(
+        &self,
+        identity: &[u8],
+        size: u64,
+        extents: Vec<Extent>,
+    ) -> Result<Arc<Download>> {
+        let cached = self.store.cached(identity, size)?;
+        Ok(Download::new(&self.fetcher, cached, extents))
+    }
+
+    /// Gives back references to an inode; the last lets the names forget it.
+    pub(crate) fn give_back(&self, ino: Ino, count: u64) {
+        if self.inodes.give_back(ino, count) == Left::None {
+            self.namespace.forget(ino);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The promises of the file system, over a bucket in memory, a store on the real disk, and a kernel
+//! that only takes notes.
+
+use std::path::Path;
+use quayfs_vfs as vfs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use base::{Budget, Errno, Ino, ManualClock, Metrics, Name, Rng};
+use bytes::Bytes;
+use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
+use remote::fake::{Fake, Op};
+use remote::{ErrorKind, Key, Metadata, Remote, Retry, RetryOptions};
+use store::{BackingFile, CacheLimit, Store};
+use tokio::runtime::Handle;
+use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use vfs::{Access, Backing, Kernel, Pages, Vfs, VfsOptions, errno};
+
+const MIB: u64 = 1 << 20;
+const OWNER: Owner = Owner { uid: 7, gid: 7 };
+const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
+const ME: u32 = 100;
+const CHILD: u32 = 101;
+
+#[derive(Debug, Default)]
+struct Notes {
+    registered: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Registered(u32);
+
+impl Backing for Registered {
+    fn id(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Kernel for Notes {
+    fn register(&self, _file: &BackingFile) -> Option<Box<dyn Backing>> {
+        Some(Box::new(Registered(1 + self.registered.fetch_add(1, Ordering::Relaxed))))
+    }
+
+    fn forget_pages(&self, _ino: Ino) {}
+
+    fn forget_name(&self, _parent: Ino, _name: &Name) {}
+}
+
+/// A file system over `bucket` whose state folder is `dir`.
+fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
+    let clock = Arc::new(ManualClock::default());
+    let metrics = Arc::new(Metrics::new());
+    let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
+    let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
+    let names = BucketOptions {
+        store_identity: "fake://b".to_owned(),
+        metadata_ttl: Duration::from_secs(1),
+        owner: OWNER,
+        file_mode: 0o644,
+        folder_mode: 0o755,
+        nodes_max: 1000,
+    };
+    let namespace = Arc::new(Bucket::new(Arc::new(bucket.clone()), clock.clone(), names));
+    let budget = Budget::new(64 * MIB);
+    let fetching = FetcherOptions { requests_max: 8, window_bytes_max: 8 * MIB };
+    let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
+    let remote: Arc<dyn Remote> = Arc::new(Retry::new(
+        Arc::new(bucket.clone()),
+        retry,
+        clock.clone(),
+        Rng::seeded(7),
+        Arc::clone(&metrics),
+    ));
+    let fetcher =
+        Fetcher::new(Arc::clone(&remote), budget.clone(), Handle::current(), Arc::clone(&metrics), fetching);
+    let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
+    let uploader = Uploader::new(
+        remote,
+        budget,
+        Arc::new(Rng::seeded(std::process::id().into())),
+        uploading,
+    );
+    let options = VfsOptions {
+        volume: "fake://b".to_owned(),
+        metadata_ttl: Duration::from_secs(1),
+        file_bytes_max: 1 << 40,
+    };
+    let vfs = Vfs::new(
+        (namespace, store),
+        (fetcher, uploader),
+        (clock, metrics),
+        Handle::current(),
+        options,
+    );
+    vfs.attach(Arc::new(Notes::default()));
+    vfs
+}
+
+struct World {
+    bucket: Fake,
+    vfs: Arc<Vfs>,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> World {
+        let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+        let vfs = file_system(&bucket, dir.path());
+        World { bucket, vfs, dir }
+    }
+
+    fn vfs(&self) -> Arc<Vfs> {
+        Arc::clone(&self.vfs)
+    }
+
+    fn object(&self, key: &str) -> Option<Bytes> {
+        self.bucket.bytes(&Key::from(key))
+    }
+
+    async fn lookup(&self, key: &str) -> Ino {
+        self.vfs().lookup(Ino::ROOT, name(key)).await.unwrap().ino
+    }
+
+    async fn create(&self, key: &str, exclusive: bool) -> (Ino, base::HandleId) {
+        let opener = (ME, exclusive);
+        let (attr, opened) =
+            self.vfs().create(Ino::ROOT, name(key), NODE, Access::ReadWrite, opener).await.unwrap();
+        (attr.ino, opened.handle)
+    }
+
+    async fn open(&self, ino: Ino, access: Access) -> vfs::Opened {
+        self.vfs().open(ino, access, ME).await.unwrap()
+    }
+
+    async fn write(&self, handle: base::HandleId, offset: u64, bytes: &[u8]) {
+        let written = match self.vfs.try_write(handle, offset, bytes) {
+            Some(written) => written.unwrap(),
+            None => self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap(),
+        };
+        assert_eq!(written as usize, bytes.len());
+    }
+
+    fn recovered(&self) -> Vec<Vec<u8>> {
+        let recovery = self.dir.path().join("recovery");
+        let mut found = Vec::new();
+        let mut folders = vec![recovery];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path)
+                } else {
+                    found.push(std::fs::read(path).unwrap())
+                }
+            }
+        }
+        found
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).unwrap()
+}
+
+fn told<T: std::fmt::Debug>(result: vfs::Result<T>) -> Errno {
+    errno(&result.unwrap_err())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_that_returned_is_in_the_bucket() {
+    let world = World::new();
+    let (ino, handle) = world.create("a", false).await;
+    world.write(handle, 0, b"hello ").await;
+    world.write(handle, 6, b"world").await;
+    assert_eq!(world.vfs().attr(ino).await.unwrap().size, 11);
+    assert_eq!(world.object("a"), None);
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"hello world"[..]);
+    world.vfs.release(handle).unwrap();
+    assert_eq!(world.vfs.pending(), vfs::Pending::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_without_news_sends_nothing() {
+    let world = World::new();
+    let (_, handle) = world.create("a", false).await;
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b""[..]);
+    let calls = world.bucket.calls_total();
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert_eq!(world.bucket.calls_total(), calls);
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_childs_close_does_not_wait_for_the_bucket() {
+    let world = World::new();
+    let (_, handle) = world.create("a", false).await;
+    world.write(handle, 0, b"x").await;
+    let gate = world.bucket.hold(Op::Put);
+    world.vfs().flush(handle, CHILD).await.unwrap();
+    gate.arrived(1).await;
+    assert_eq!(world.object("a"), None);
+    drop(gate);
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"x"[..]);
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_in_place_keeps_the_rest_of_the_object() {
+    let world = World::new();
+    let size = usize::try_from(3 * MIB).unwrap();
+    let mut want = vec![7; size];
+    world.bucket.insert(&Key::from("a"), want.clone(), Metadata::new());
+    let ino = world.lookup("a").await;
+    let handle = world.vfs().open(ino, Access::ReadWrite, ME).await.unwrap().handle;
+    world.write(handle, MIB + 10, b"edited").await;
+    assert_eq!(world.vfs().read(handle, MIB + 9, 8).await.unwrap(), b"\x07edited\x07");
+    world.vfs().flush(handle, ME).await.unwrap();
+    let at = size / 3 + 10;
+    want[at..at + 6].copy_from_slice(b"edited");
+    assert!(world.object("a").unwrap() == want);
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_during_an_upload_is_not_in_it_and_not_lost() {
+    let world = World::new();
+    let (_, handle) = world.create("a", false).await;
+    let old = vec![b'o'; usize::try_from(3 * MIB).unwrap()];
+    world.write(handle, 0, &old).await;
+    let gate = world.bucket.hold(Op::UploadPart);
+    let syncing = tokio::spawn(world.vfs().fsync(handle));
+    // The first part was read; the others are overwritten before they are.
+    gate.arrived(1).await;
+    world.write(handle, 0, &vec![b'n'; usize::try_from(4 * MIB).unwrap()]).await;
+    drop(gate);
+    syncing.await.unwrap().unwrap();
+    assert!(world.object("a").unwrap() == old, "the version of the fsync, whole");
+    world.vfs().flush(handle, ME).await.unwrap();
+    let new = world.object("a").unwrap();
+    assert!(new.len() as u64 == 4 * MIB && new.iter().all(|&byte| byte == b'n'));
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_lost_a_race_fails_and_its_bytes_are_kept() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"old"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let handle = world.vfs().open(ino, Access::ReadWrite, ME).await.unwrap().handle;
+    world.write(handle, 0, b"mine").await;
+    world.bucket.insert(&Key::from("a"), &b"theirs"[..], Metadata::new());
+    assert_eq!(told(world.vfs().flush(handle, ME).await), Errno::ESTALE);
+    assert_eq!(world.object("a").unwrap(), &b"theirs"[..]);
+    assert!(world.recovered().contains(&b"mine".to_vec()));
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_written_whole_wins_and_an_exclusive_one_does_not() {
+    let world = World::new();
+    for (key, exclusive, want) in [("w", false, &b"mine"[..]), ("x", true, b"theirs")] {
+        let (_, handle) = world.create(key, exclusive).await;
+        world.write(handle, 0, b"mine").await;
+        world.bucket.insert(&Key::from(key), &b"theirs"[..], Metadata::new());
+        let closed = world.vfs().flush(handle, ME).await;
+        assert_eq!(closed.is_ok(), !exclusive);
+        assert_eq!(world.object(key).unwrap(), want);
+        world.vfs.release(handle).unwrap();
+    }
+    assert_eq!(world.recovered().iter().filter(|bytes| **bytes == b"mine").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_close_keeps_the_bytes_and_they_come_later() {
+    let world = World::new();
+    let (ino, handle) = world.create("a", false).await;
+    world.write(handle, 0, b"x").await;
+    world.bucket.fail_next(Op::Put, ErrorKind::Unavailable);
+    assert_eq!(told(world.vfs().flush(handle, ME).await), Errno::EIO);
+    let pending = world.vfs.pending();
+    assert_eq!((pending.files, pending.failures.len()), (1, 1));
+    world.vfs.release(handle).unwrap();
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("a").unwrap(), &b"x"[..]);
+    assert_eq!(world.vfs().attr(ino).await.unwrap().size, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unlinked_open_file_lives_on_and_is_never_published() {
+    let world = World::new();
+    let (_, handle) = world.create("a", false).await;
+    world.write(handle, 0, b"ghost").await;
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    assert_eq!(world.vfs().read(handle, 0, 10).await.unwrap(), b"ghost");
+    world.vfs().flush(handle, ME).await.unwrap();
+    world.vfs.release(handle).unwrap();
+    assert_eq!(world.object("a"), None);
+    assert_eq!(told(world.vfs().lookup(Ino::ROOT, name("a")).await), Errno::ENOENT);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renaming_what_was_never_published_costs_no_copy() {
+    let world = World::new();
+    let (_, handle) = world.create("a.tmp", false).await;
+    world.write(handle, 0, b"x").await;
+    world
+        .vfs()
+        .rename((Ino::ROOT, name("a.tmp")), (Ino::ROOT, name("a")), RenameMode::Replace)
+        .await
+        .unwrap();
+    world.vfs().flush(handle, ME).await.unwrap();
+    world.vfs.release(handle).unwrap();
+    assert_eq!((world.object("a.tmp"), world.object("a")), (None, Some(Bytes::from_static(b"x"))));
+    assert_eq!((world.bucket.calls(Op::Copy), world.bucket.calls(Op::Put)), (0, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_file_with_edits_arrives_with_them() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"old"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let handle = world.vfs().open(ino, Access::ReadWrite, ME).await.unwrap().handle;
+    world.write(handle, 0, b"new").await;
+    world
+        .vfs()
+        .rename((Ino::ROOT, name("a")), (Ino::ROOT, name("b")), RenameMode::Replace)
+        .await
+        .unwrap();
+    world.write(handle, 3, b"er").await;
+    world.vfs().flush(handle, ME).await.unwrap();
+    world.vfs.release(handle).unwrap();
+    assert_eq!((world.object("a"), world.object("b")), (None, Some(Bytes::from_static(b"newer"))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn truncation_by_name_is_in_the_bucket_when_it_returns() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"0123456789"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    for (size, want) in [(4, &b"0123"[..]), (6, b"0123\0\0"), (0, b"")] {
+        let change = SetAttr { size: Some(size), ..SetAttr::default() };
+        assert_eq!(world.vfs().set_attr(ino, change).await.unwrap().size, size);
+        assert_eq!(world.object("a").unwrap(), want);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), vec![1; 300_000], Metadata::new());
+    let ino = world.lookup("a").await;
+    let open = |access| world.open(ino, access);
+    let cold = open(Access::Read).await;
+    assert_eq!(cold.pages, Pages::Anew);
+    let bytes = world.vfs().read(cold.handle, 0, 300_000).await.unwrap();
+    assert!(bytes == vec![1; 300_000]);
+
+    // It is whole now, but one open still goes through the page cache.
+    let second = open(Access::Read).await;
+    assert_eq!(second.pages, Pages::Keep);
+    world.vfs.release(cold.handle).unwrap();
+    world.vfs.release(second.handle).unwrap();
+
+    let reader = open(Access::Read).await;
+    assert_eq!(reader.pages, Pages::Backing(1));
+    let writer = open(Access::ReadWrite).await;
+    assert_eq!(writer.pages, Pages::BackingSeen(1));
+    world.write(writer.handle, 299_999, b"22").await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap().len(), 300_001);
+    world.vfs.release(writer.handle).unwrap();
+    let third = open(Access::Read).await;
+    assert_eq!(third.pages, Pages::Backing(1));
+    world.vfs.release(reader.handle).unwrap();
+    world.vfs.release(third.handle).unwrap();
+    // With nothing open, the next reader begins anew.
+    let fourth = open(Access::Read).await;
+    assert_eq!(fourth.pages, Pages::Backing(2));
+    world.vfs.release(fourth.handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_crash_sealed_bytes_are_uploaded_and_open_ones_kept() {
+    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let (_, sealed) = dead.create("sealed", false).await;
+    dead.write(sealed, 0, b"sealed").await;
+    let (_, open) = dead.create("open", false).await;
+    dead.write(open, 0, b"open").await;
+    let gate = bucket.hold(Op::Put);
+    let syncing = tokio::spawn(dead.vfs().fsync(sealed));
+    gate.arrived(1).await;
+    syncing.abort();
+    assert!(syncing.await.unwrap_err().is_cancelled());
+    drop(gate);
+    let World { vfs, dir, .. } = dead;
+    drop(vfs);
+
+    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let recovered = alive.vfs.recover().await.unwrap();
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 1));
+    assert_eq!(alive.object("sealed").unwrap(), &b"sealed"[..]);
+    assert_eq!(alive.object("open"), None);
+    assert!(alive.recovered().contains(&b"open".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_of_what_had_arrived_is_no_conflict() {
+    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let (_, handle) = dead.create("a", false).await;
+    dead.write(handle, 0, b"there").await;
+    // The object is written, its answer is lost, and we die before we have asked again.
+    bucket.lose_next_answer(Op::Put);
+    let gate = bucket.hold(Op::Put);
+    let syncing = tokio::spawn(dead.vfs().fsync(handle));
+    gate.let_through(1);
+    gate.arrived(2).await;
+    let before = bucket.meta(&Key::from("a")).unwrap();
+    syncing.abort();
+    assert!(syncing.await.unwrap_err().is_cancelled());
+    drop(gate);
+    let World { vfs, dir, .. } = dead;
+    drop(vfs);
+
+    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let recovered = alive.vfs.recover().await.unwrap();
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 0));
+    assert_eq!(bucket.meta(&Key::from("a")).unwrap().version, before.version);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_close_that_had_arrived_is_no_conflict_for_the_next() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"old"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let handle = world.open(ino, Access::ReadWrite).await.handle;
+    world.write(handle, 0, b"one").await;
+    world.bucket.lose_next_answer(Op::Put);
+    // What follows fails until the deadline has passed.
+    for _ in 0..100 {
+        world.bucket.fail_next(Op::Put, ErrorKind::Transient { retry_after: None });
+    }
+    assert_eq!(told(world.vfs().flush(handle, ME).await), Errno::EIO);
+    assert_eq!(world.object("a").unwrap(), &b"one"[..]);
+    world.bucket.forget_faults();
+    world.write(handle, 0, b"two").await;
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"two"[..]);
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_never_replaces_a_newer_object() {
+    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let (_, handle) = dead.create("a", false).await;
+    dead.write(handle, 0, b"late").await;
+    let gate = bucket.hold(Op::Put);
+    let syncing = tokio::spawn(dead.vfs().fsync(handle));
+    gate.arrived(1).await;
+    syncing.abort();
+    assert!(syncing.await.unwrap_err().is_cancelled());
+    drop(gate);
+    let World { vfs, dir, .. } = dead;
+    drop(vfs);
+    bucket.insert(&Key::from("a"), &b"newer"[..], Metadata::new());
+
+    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let recovered = alive.vfs.recover().await.unwrap();
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1));
+    assert_eq!(alive.object("a").unwrap(), &b"newer"[..]);
+    assert!(alive.recovered().contains(&b"late".to_vec()));
+}
