@@ -19,10 +19,21 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            complain(&format!("{error:#}"));
+            complain(&told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error with its causes, but for those that it tells of itself.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
+        match (told.is_empty(), told.contains(&cause)) {
+            (true, _) => cause,
+            (false, true) => told,
+            (false, false) => format!("{told}: {cause}"),
+        }
+    })
 }
 
 /// Says something on the standard error output.

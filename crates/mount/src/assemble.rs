@@ -130,7 +130,7 @@ async fn remote(
             };
             let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
-            (Arc::new(s3), prefix, format!("s3://{bucket}@{endpoint}"))
+            (Arc::new(s3), prefix, format!("s3://{bucket}/{prefix}@{endpoint}"))
         }
     };
     // Each try counts and takes its turn among the requests; the repeats are around both.

@@ -22,7 +22,7 @@ pub struct RetryOptions {
 impl Default for RetryOptions {
     fn default() -> RetryOptions {
         RetryOptions {
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             delay_min: Duration::from_millis(100),
             delay_max: Duration::from_secs(5),
         }

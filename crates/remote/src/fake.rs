@@ -369,7 +369,7 @@ impl Remote for Fake {
             state.uploads.remove(&upload.0);
             Ok(())
         };
-        Ok(self.call(Op::UploadAbort, key, act).await?.0)
+        self.call(Op::UploadAbort, key, act).await.map(drop)
     }
 
     async fn copy(
@@ -395,7 +395,7 @@ impl Remote for Fake {
             state.objects.remove(key);
             Ok(())
         };
-        Ok(self.call(Op::Delete, key, act).await?.0)
+        self.call(Op::Delete, key, act).await.map(drop)
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {

@@ -30,7 +30,7 @@ use crate::{
 
 /// How long an upload's answer may take, sending its bytes included; one that stands still is given
 /// up long before. One value for all, because each has its own pool of connections.
-const UPLOAD_MAX: Duration = Duration::from_secs(900);
+const UPLOAD_MAX: Duration = Duration::from_mins(15);
 
 /// One bucket of S3.
 #[derive(Clone)]

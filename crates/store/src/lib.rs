@@ -8,6 +8,7 @@
 //! `docs/format.md` describes what is on the disk and what each part of it means after a crash.
 
 mod backing;
+mod body;
 mod cached;
 mod collect;
 mod disk;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base::ByteRange;
 
 use crate::backing::BackingFile;
+use crate::body::{Body, Home, Lent, View};
 use crate::cached::{self, Cached, Use};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ground::Ground;
@@ -18,7 +19,7 @@ use crate::lock::Mode;
 use crate::presence::{Presence, Standing};
 use crate::residency::{Event, Residency};
 use crate::sealed::Sealed;
-use crate::staged::{Body, BodyGuard, Lent, Staged, View};
+use crate::staged::{BodyGuard, Staged};
 use crate::state::staged::{NewStaged, StagedState};
 use crate::state::versions::VersionNews;
 use crate::table::Table;
@@ -207,7 +208,7 @@ pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<
     let mut guard = staged.guard("restore")?;
     let body = guard.body();
     staged.rescan_body(body)?;
-    if body.residency != Residency::Clean {
+    if body.residency != Residency::Clean || body.home == Home::Recovery {
         return Ok(None);
     }
     if body.published.is_some() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base::{ByteRange, crc32c};
 
 use crate::backing::BackingFile;
+use crate::body::Body;
 use crate::error::{Error, Result};
 use crate::granule::{self, PIECE_GRANULES};
 use crate::ground::Ground;
@@ -13,7 +14,7 @@ use crate::lock::Mode;
 use crate::piece::PieceV1;
 use crate::residency::Residency;
 use crate::sealed::copy_whole;
-use crate::staged::{Body, Staged};
+use crate::staged::Staged;
 use crate::state::staged::{NewStaged, StagedRow, StagedState};
 
 /// How many rows are looked at in one query.

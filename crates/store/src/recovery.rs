@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use base::ByteRange;
 
-use crate::error::{Error, Result};
+use crate::body::Home;
+use crate::error::{Error, ErrorKind, Result};
 use crate::ground::Ground;
 use crate::layout::{SIDE_SUFFIX, VersionName};
 use crate::staged::Staged;
@@ -31,13 +32,16 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf>
     // What of the base is at hand makes the file whole; what is not is told.
     let all = ByteRange::new(0, staged.size());
     let hole = all.map_or(Ok(None), |all| staged.draw_from_base(all))?;
-    let guard = staged.guard("recover")?;
+    let mut guard = staged.guard("recover")?;
+    if guard.body().home == Home::Recovery {
+        return Err(staged.error(ErrorKind::Gone, "recover"));
+    }
     let path = reserve(ground, name, &note(ground, reason, hole))?;
     let io = |error| Error::io("recover", &path, error);
     ground.disk.rename(&staged.path(), &path).map_err(io)?;
     ground.disk.unlink(&ground.layout.side(staged.file_name())).map_err(io)?;
     ground.db.remove_staged(staged.id())?;
-    drop(guard.leave());
+    guard.body().home = Home::Recovery;
     Ok(path)
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use base::ByteRange;
 
 use crate::backing::BackingFile;
+use crate::body::{Body, Home, Lent};
 use crate::error::{ErrorKind, Result};
 use crate::frozen::Frozen;
 use crate::residency::{Action, Epoch, Event, Residency};
-use crate::staged::{Body, Lent, Staged};
+use crate::staged::Staged;
 
 /// The bytes of a staged file as they were when it was sealed, whatever is written meanwhile.
 ///
@@ -41,6 +42,9 @@ impl Staged {
     pub fn seal(self: &Arc<Staged>) -> Result<Sealed> {
         let mut guard = self.guard("seal")?;
         let body = guard.body();
+        if body.home == Home::Recovery {
+            return Err(self.error(ErrorKind::Gone, "seal"));
+        }
         self.need_all(body, "seal")?;
         self.rescan_body(body)?;
         body.complete_sums().map_err(|error| self.io("seal", error))?;

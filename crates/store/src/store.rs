@@ -175,7 +175,8 @@ impl Store {
     }
 
     /// Moves the bytes of a staged file to the recovery folder under a name like `name`, beside a
-    /// note for people that begins with `reason`; returns where they are.
+    /// note for people that begins with `reason`; returns where they are. Whoever has the file open
+    /// can go on reading and writing it there, but it can no more be sealed.
     pub fn to_recovery(&self, staged: &Arc<Staged>, name: &str, reason: &str) -> Result<PathBuf> {
         recovery::keep(staged, name, reason)
     }

@@ -1,5 +1,12 @@
 //! What the cache promises: right bytes or none, and room.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and its numbers are small"
+)]
+
 mod common;
 
 use std::io::{Seek, SeekFrom, Write};
@@ -341,4 +348,65 @@ fn readers_never_see_holes_while_others_fill_and_drop() {
         }
     });
     assert!(store.usage().unwrap().cached_bytes <= 40 * MIB as u64);
+}
+
+#[test]
+fn several_processes_share_a_small_folder_and_never_read_wrong_bytes() {
+    let folder = Folder::new();
+    let size = 3 * GRANULE;
+    let contents: Vec<Vec<u8>> = (0..12).map(|seed| bytes(seed, 0, size)).collect();
+    std::thread::scope(|scope| {
+        for seed in 0..4_usize {
+            let (folder, contents) = (&folder, &contents);
+            scope.spawn(move || {
+                let limit = CacheLimit::Bytes(5 * size as u64);
+                let store = folder.open_with(limit, "boot 1");
+                let mut at = seed + 1;
+                for round in 0..300 {
+                    at = (at * 1_103_515_245 + 12345) % (1 << 31);
+                    let which = (at >> 8) % contents.len();
+                    one_use(&store, round, which as u8, &contents[which]);
+                }
+            });
+        }
+    });
+    let store = folder.open();
+    for (which, content) in contents.iter().enumerate() {
+        let cached = complete(&store, &[which as u8], content);
+        assert_eq!(read(&cached, 0, size), *content);
+    }
+}
+
+/// Reads a version whole; now and then takes it into staging and gives it back.
+fn one_use(store: &quayfs_store::Store, round: usize, which: u8, content: &[u8]) {
+    let cached = store.cached(&[which], content.len() as u64).unwrap();
+    let mut buf = vec![0; content.len()];
+    for _ in 0..4 {
+        if cached.read(0, &mut buf).unwrap() {
+            assert_eq!(buf, content);
+            break;
+        }
+        if let Some(missing) = cached.missing(range(0, content.len())) {
+            let part = missing.start() as usize..missing.end() as usize;
+            match cached.fill(missing.start(), &content[part]) {
+                Ok(()) => {}
+                Err(error) => assert_eq!(error.kind, ErrorKind::Full),
+            }
+        }
+    }
+    if round.is_multiple_of(7) {
+        match store.stage(b"", quayfs_store::Base::Take(cached)) {
+            Ok(staged) => {
+                assert_eq!(common::content(&staged, &[]), content);
+                store.restore(&staged).unwrap().expect("nobody else has it");
+            }
+            Err(error) => {
+                let is_expected = matches!(error.kind, ErrorKind::Held | ErrorKind::Missing);
+                assert!(is_expected, "{error}");
+            }
+        }
+    }
+    if round.is_multiple_of(11) {
+        store.checkpoint().unwrap();
+    }
 }

@@ -1,5 +1,12 @@
 //! What survives the death of a process: it is killed at a known point, and the next one looks.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and its numbers are small"
+)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -278,4 +285,19 @@ fn a_recovered_file_is_made_whole_from_its_base() {
     let note = std::fs::read_to_string(kept.with_extension("quayfs-note")).unwrap();
     assert!(note.starts_with("because\n"), "{note}");
     assert!(note.contains("from byte 131072 on"), "{note}");
+}
+
+#[test]
+fn a_recovered_file_can_be_read_and_written_by_who_has_it_open() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"lost the race");
+    let kept = store.to_recovery(&staged, "name", "because").unwrap();
+    write(&staged, &[], 0, b"LOST");
+    assert_eq!(content(&staged, &[]), b"LOST the race");
+    assert_eq!(common::kind(staged.seal()), quayfs_store::ErrorKind::Gone);
+    store.discard(&staged).unwrap();
+    assert_eq!(std::fs::read(kept).unwrap(), b"LOST the race");
+    assert!(store.orphans().unwrap().is_empty());
 }

@@ -27,7 +27,7 @@ pub(super) enum Scope {
 }
 
 /// What a listing brought. It is in the tree already.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Answer {
     /// Which names it was about; `None` if the folder was moved meanwhile.
     pub(super) range: Option<Range>,
@@ -69,7 +69,7 @@ impl Shared {
             }
         }
         let answer = self.pages("list", dir, Scope::All).await?;
-        Ok(answer.entries.clone())
+        Ok(Arc::unwrap_or_clone(answer).entries)
     }
 
     /// Lists a part of `dir`, or waits for who is about it.

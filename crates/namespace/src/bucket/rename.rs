@@ -243,6 +243,8 @@ impl Shared {
         if let Some(folder) = state.tree.folder_mut(source) {
             folder.marker = true;
         }
+        // What is still remembered in it is not there any more, as was just seen.
+        state.tree.empty(source);
         Ok(())
     }
 

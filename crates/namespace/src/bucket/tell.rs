@@ -30,12 +30,16 @@ impl Tree {
         for name in unmentioned {
             self.tell_name(ticket, dir, &name, There::Nothing, window.as_of);
         }
+        let mut contested = false;
         for (name, (there, as_of)) in told.names {
             if window.range.covers(&name) {
+                contested |= self.contested(ticket, dir, &name);
                 self.tell_name(ticket, dir, &name, there, as_of);
             }
         }
-        if let Some(folder) = self.folder_mut(dir) {
+        if let Some(folder) = self.folder_mut(dir)
+            && !contested
+        {
             folder.windows.add(window);
         }
     }
@@ -48,8 +52,11 @@ impl Tree {
         there: There,
         as_of: Duration,
     ) {
+        let contested = there != There::Nothing && self.contested(ticket, dir, name);
         self.tell_name(ticket, dir, name, there, as_of);
-        if let Some(folder) = self.folder_mut(dir) {
+        if let Some(folder) = self.folder_mut(dir)
+            && !contested
+        {
             folder.windows.add(Window { range: Range::One(name.clone()), as_of });
         }
     }
@@ -71,6 +78,12 @@ impl Tree {
             (Verdict::Remove, Some(ino)) => self.detach(ino, &Place::Replaced),
             (verdict, None) => panic!("{verdict:?} of a name that is not remembered"),
         }
+    }
+
+    /// Whether `name`, which the bucket has, is not here because of a change on this mount: one that
+    /// may yet fail, so that nobody is to conclude that the name is absent.
+    fn contested(&self, ticket: &Ticket, dir: Ino, name: &Name) -> bool {
+        !ticket.tells(dir, name) && self.child(dir, name).is_none()
     }
 
     /// Whether a question asked later than at `as_of` was answered already.

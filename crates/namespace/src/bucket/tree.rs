@@ -181,16 +181,24 @@ impl Tree {
         let Some(node) = self.nodes.get_mut(&ino) else { return };
         assert!(node.place != Place::Root, "the root stays");
         node.place = nowhere.clone();
-        let children = match &mut node.kind {
-            Kind::File(_) => Vec::new(),
-            Kind::Folder(folder) => folder.children.values().copied().collect(),
-        };
-        for child in children {
+        for child in self.children(ino) {
             self.detach(child, nowhere);
         }
         if matches!(self.nodes[&ino].hold, Hold::Idle(_)) {
             self.remove(ino);
         }
+    }
+
+    /// Takes the names off all that is in the folder `ino`, and that others removed.
+    pub(super) fn empty(&mut self, ino: Ino) {
+        for child in self.children(ino) {
+            self.detach(child, &Place::Replaced);
+        }
+    }
+
+    fn children(&self, ino: Ino) -> Vec<Ino> {
+        let children = self.folder(ino).map(|folder| folder.children.values().copied());
+        children.map(Iterator::collect).unwrap_or_default()
     }
 
     /// Gives `ino` another name, one that is free.

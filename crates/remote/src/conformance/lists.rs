@@ -42,10 +42,10 @@ async fn put_keys(bench: &Bench<'_>) -> Vec<Vec<u8>> {
 
 /// What is left of [`FOLDED`] if only `taken` are there.
 fn folded(taken: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let some = |name: &&[u8]| match name.ends_with(b"/") {
-        true => taken.iter().any(|key| key.starts_with(name)),
-        false => taken.iter().any(|key| key == name),
+    let of = |key: &Vec<u8>, name: &[u8]| {
+        if name.ends_with(b"/") { key.starts_with(name) } else { key == name }
     };
+    let some = |name: &&[u8]| taken.iter().any(|key| of(key, name));
     FOLDED.iter().map(|name| name.as_bytes()).filter(some).map(<[u8]>::to_vec).collect()
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::ByteRange;
 use bytes::Bytes;
+use rustix::buffer::spare_capacity;
 use rustix::fs::Stat;
 
 use super::disk::Disk;
@@ -58,24 +59,25 @@ impl Reading {
         self.rest = ByteRange::new(piece.end(), range.end());
 
         let len = usize::try_from(piece.len()).expect("a piece is small");
+        // Filled by the kernel, without being zeroed first.
         let mut bytes = Vec::with_capacity(len);
-        while bytes.len() < len {
-            let at = piece.start() + bytes.len() as u64;
-            let mut rest = Vec::with_capacity(0);
-            let read = if bytes.is_empty() {
-                rustix::io::pread(&*self.file, rustix::buffer::spare_capacity(&mut bytes), at)?
-            } else {
-                rest.resize(len - bytes.len(), 0);
-                let read = rustix::io::pread(&*self.file, &mut rest[..], at)?;
-                bytes.extend_from_slice(&rest[..read]);
-                read
-            };
+        let mut at = piece.start();
+        while at < piece.end() {
+            let mut rest = Vec::with_capacity(len - bytes.len());
+            let read = rustix::io::pread(&*self.file, spare_capacity(&mut rest), at)?;
             if read == 0 {
                 return Err(Fault::new(ErrorKind::Changed, "the file was cut short"));
             }
+            at += read as u64;
+            // Nearly always all of it at once.
+            if bytes.is_empty() {
+                bytes = rest;
+            } else {
+                bytes.append(&mut rest);
+            }
         }
         self.check_unchanged()?;
-        bytes.truncate(len);
+        assert!(bytes.len() == len, "read as far as asked and no further");
         Ok(Some((Bytes::from(bytes), self)))
     }
 

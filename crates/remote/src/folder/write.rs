@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::disk::{Disk, TMP};
 use super::fault::{Fault, Outcome};
 use super::find::is_bare;
-use super::place::{Place, Plain, SIDE_KEYS, side_folder};
+use super::place::{Place, Plain, SIDE_KEYS, is_path, side_folder};
 use super::stamp::{self, Kept, Marker};
 use super::tree::{in_the_way, split};
 use crate::{Condition, ErrorKind, Key, Metadata, PutOptions, Version};
@@ -93,6 +93,7 @@ impl Disk {
 
         let lock = self.lock()?;
         self.check(key, condition)?;
+        self.keep_bare_folder_above(key)?;
         let changed = self.place(key, &mut draft, condition)?;
         let version = stamp::version(&rustix::fs::fstat(&draft.file)?);
         drop(lock);
@@ -145,9 +146,6 @@ impl Disk {
         }
         let (above, name) = split(path);
         let Some(mut made) = self.tree.make_folder(above)? else { return Ok(None) };
-        if made.changed.is_empty() {
-            self.keep_bare_folder(above, &made.fd)?;
-        }
         // Other programs do not know our lock.
         let flags = match condition {
             Condition::Absent => RenameFlags::NOREPLACE,
@@ -188,13 +186,8 @@ impl Disk {
     fn put_marker(&self, key: &Key, path: &[u8], options: &PutOptions) -> Outcome<Option<Version>> {
         let lock = self.lock()?;
         self.check(key, &options.condition)?;
+        self.keep_bare_folder_above(key)?;
         let Some(made) = self.tree.make_folder(path)? else { return Ok(None) };
-        if made.changed.is_empty() {
-            let (above, _) = split(path);
-            if let Some(folder) = self.tree.open_folder(above)? {
-                self.keep_bare_folder(above, &folder)?;
-            }
-        }
         let marker = Marker { written: self.now(), metadata: options.metadata.clone() };
         if stamp::set_marker(&made.fd, &marker)? == Kept::No {
             return Ok(None);
@@ -211,15 +204,24 @@ impl Disk {
 
     /// A folder that someone left empty is an object. Before it gets its first entry that is
     /// written down, or the object would vanish by a write to another.
-    fn keep_bare_folder(&self, path: &[u8], folder: &OwnedFd) -> Outcome<()> {
-        let side = side_folder(&[path, b"/"].concat());
-        let kept = path.is_empty()
-            || stamp::marker(folder)?.is_some()
-            || !is_bare(folder)?
-            || self.has_side_keys(&side)?;
-        if !kept {
-            let marker = Marker { written: self.now(), metadata: Metadata::new() };
-            stamp::set_marker(folder, &marker)?;
+    fn keep_bare_folder_above(&self, key: &Key) -> Outcome<()> {
+        let mut path = key.as_bytes().strip_suffix(b"/").unwrap_or(key.as_bytes());
+        while let Some(slash) = path.iter().rposition(|&byte| byte == b'/') {
+            path = &path[..slash];
+            if !is_path(path) {
+                continue;
+            }
+            if let Some(folder) = self.tree.open_folder(path)? {
+                let side = side_folder(&[path, b"/"].concat());
+                let kept = stamp::marker(&folder)?.is_some()
+                    || !is_bare(&folder)?
+                    || self.has_side_keys(&side)?;
+                if !kept {
+                    let marker = Marker { written: self.now(), metadata: Metadata::new() };
+                    self.note_kept(stamp::set_marker(&folder, &marker)?);
+                }
+                return Ok(());
+            }
         }
         Ok(())
     }

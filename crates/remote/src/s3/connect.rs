@@ -15,8 +15,8 @@ use aws_config::{BehaviorVersion, ConfigLoader, Region};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
-    RequestChecksumCalculation, ResponseChecksumValidation, SharedCredentialsProvider,
-    SharedHttpClient, StalledStreamProtectionConfig,
+    RequestChecksumCalculation, ResponseChecksumValidation, RuntimeComponents,
+    SharedCredentialsProvider, SharedHttpClient, StalledStreamProtectionConfig,
 };
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
@@ -241,7 +241,7 @@ fn http_client() -> SharedHttpClient {
     Builder::new().build_with_connector_fn(|settings, components| {
         let mut connector = Connector::builder().proxy_config(ProxyConfig::from_env());
         connector.set_connector_settings(settings.cloned());
-        connector.set_sleep_impl(components.and_then(|components| components.sleep_impl()));
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         let ring = tls::rustls_provider::CryptoMode::Ring;
         connector.tls_provider(tls::Provider::Rustls(ring)).build()
     })

@@ -32,7 +32,7 @@ where
         SdkError::DispatchFailure(failure) if failure.is_user() => {
             (ErrorKind::Unsupported, said("BadRequest", error, Trouble::Unreachable))
         }
-        _ => of_local(error),
+        SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) | _ => of_local(error),
     };
     let request_id = error.request_id().map(str::to_owned);
     Error::new(kind, op, key).because(ProviderError { request_id, ..provider })

@@ -1,5 +1,7 @@
 //! Keys, conditions, ranges and checksums as S3 spells them; pure.
 
+use std::fmt::Write as _;
+
 use aws_smithy_types::base64;
 use base::ByteRange;
 
@@ -26,7 +28,7 @@ pub(super) fn copy_source(bucket: &str, key: &str) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
                 source.push(char::from(byte));
             }
-            _ => source.push_str(&format!("%{byte:02X}")),
+            _ => write!(source, "%{byte:02X}").expect("a string takes all text"),
         }
     }
     source

@@ -78,10 +78,15 @@ async fn an_empty_folder_of_others_is_an_object_and_stays_one() {
     assert_eq!(names(&folder).await, ["theirs/deep/"]);
     let meta = folder.head(&key("theirs/deep/")).await.unwrap();
     assert_eq!(meta.size, 0);
-    put(&folder, "theirs/deep/a", "1").await;
-    assert_eq!(names(&folder).await, ["theirs/deep/", "theirs/deep/a"]);
-    folder.delete(&key("theirs/deep/a")).await.unwrap();
-    assert_eq!(names(&folder).await, ["theirs/deep/"]);
+    for below in ["theirs/deep/a", "theirs/deep/er/a", "theirs/deep//a", "theirs/deep/x/"] {
+        // As it was left: not yet written down by us.
+        fs::remove_dir(dir.path().join("theirs/deep")).unwrap();
+        fs::create_dir(dir.path().join("theirs/deep")).unwrap();
+        put(&folder, below, "").await;
+        assert_eq!(names(&folder).await, ["theirs/deep/", below]);
+        folder.delete(&key(below)).await.unwrap();
+        assert_eq!(names(&folder).await, ["theirs/deep/"]);
+    }
     folder.delete(&key("theirs/deep/")).await.unwrap();
     assert!(!dir.path().join("theirs").exists());
 }

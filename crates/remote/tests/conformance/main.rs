@@ -1,9 +1,12 @@
 //! Every store and every decorator keeps the promises of `Remote`.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
 mod decorators;
 mod folder;
 mod minio;
 mod s3;
+mod zz;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A real MinIO on loopback, for the length of a test.
+//! A real `MinIO` on loopback, for the length of a test.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use quayfs_remote::{Credentials, S3, S3Options};
+use quayfs_remote::{Credentials, ErrorKind, Key, Remote as _, S3, S3Options};
 
 /// Starting takes a second or two; a busy machine gets more.
 const START_TRIES_MAX: u32 = 600;
@@ -47,10 +47,18 @@ impl Server {
         server
     }
 
-    /// A fresh bucket. MinIO takes a folder of its data for one.
+    /// A fresh bucket. `MinIO` takes a folder of its data for one.
     pub(crate) async fn bucket(&self, name: &str) -> S3 {
         std::fs::create_dir_all(self.data.path().join(name)).unwrap();
-        S3::connect(self.options(name)).await.unwrap()
+        let bucket = S3::connect(self.options(name)).await.unwrap();
+        // It says that it lives before it knows its users and its disks.
+        for _ in 0..START_TRIES_MAX {
+            match bucket.head(&Key::from("missing")).await {
+                Err(error) if matches!(error.kind, ErrorKind::Transient { .. }) => pause(),
+                _ => return bucket,
+            }
+        }
+        panic!("MinIO does not get ready on port {}", self.port);
     }
 
     /// How to reach a bucket.
@@ -67,13 +75,12 @@ impl Server {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "another process has no clock of ours")]
     fn wait_until_live(&self) {
         for _ in 0..START_TRIES_MAX {
             if self.is_live() {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(100));
+            pause();
         }
         panic!("MinIO does not answer on port {}", self.port);
     }
@@ -97,8 +104,14 @@ impl Drop for Server {
     }
 }
 
-const USER: &str = "quayfs-test";
+/// Who may do everything.
+pub(crate) const USER: &str = "quayfs-test";
 const PASSWORD: &str = "quayfs-test-secret";
+
+#[expect(clippy::disallowed_methods, reason = "another process has no clock of ours")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(100));
+}
 
 #[expect(clippy::disallowed_methods, reason = "where the tools of a developer are")]
 fn binary() -> PathBuf {

@@ -9,7 +9,7 @@ use quayfs_remote::{
     S3Options, Trouble,
 };
 
-use crate::minio::Server;
+use crate::minio::{Server, USER};
 
 #[tokio::test]
 async fn a_person_is_told_what_is_wrong() {
@@ -20,13 +20,10 @@ async fn a_person_is_told_what_is_wrong() {
         secret_access_key: "nothing".to_owned(),
         session_token: None,
     };
-    let wrong_secret = match server.options("there").credentials {
-        Credentials::Static { access_key_id, .. } => Credentials::Static {
-            access_key_id,
-            secret_access_key: "wrong-secret".to_owned(),
-            session_token: None,
-        },
-        other => other,
+    let wrong_secret = Credentials::Static {
+        access_key_id: USER.to_owned(),
+        secret_access_key: "wrong-secret".to_owned(),
+        session_token: None,
     };
     let profile = Credentials::Profile("quayfs-no-such-profile".to_owned());
     let there = server.options("there");

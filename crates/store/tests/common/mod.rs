@@ -140,3 +140,8 @@ pub(crate) fn sealed_content(sealed: &quayfs_store::Sealed) -> Vec<u8> {
 pub(crate) fn kind<T: std::fmt::Debug>(result: quayfs_store::Result<T>) -> ErrorKind {
     result.unwrap_err().kind
 }
+
+/// All bytes of a version that is complete.
+pub(crate) fn content_of(cached: &Cached) -> Vec<u8> {
+    read(cached, 0, cached.size() as usize)
+}

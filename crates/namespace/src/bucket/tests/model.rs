@@ -1,6 +1,7 @@
 //! Random operations against a map of paths.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use base::{FileKind, Ino};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -157,12 +158,12 @@ impl World {
     async fn create(&mut self, (folder, file): Path) {
         let Some(dir) = self.dir(folder).await else { return };
         let made = self.bench.bucket.create(dir, &name(&format!("f{file}")), NODE).await;
-        let path = text((folder, file));
-        if self.model.0.contains_key(&path) {
-            assert_eq!(made.unwrap_err().kind, ErrorKind::Exists);
-        } else {
-            let ino = made.unwrap().attr.ino;
-            self.model.0.insert(path, Item::File { ino: Some(ino), size: 0, published: false });
+        match self.model.0.entry(text((folder, file))) {
+            Entry::Occupied(_) => assert_eq!(made.unwrap_err().kind, ErrorKind::Exists),
+            Entry::Vacant(free) => {
+                let ino = Some(made.unwrap().attr.ino);
+                free.insert(Item::File { ino, size: 0, published: false });
+            }
         }
     }
 

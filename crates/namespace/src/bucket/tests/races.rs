@@ -204,3 +204,21 @@ async fn an_object_written_over_during_a_rename_is_not_deleted() {
     );
     assert_eq!(bench.late.fake.bytes(&Key::from("a")), None);
 }
+
+#[tokio::test]
+async fn a_name_that_others_took_during_a_change_that_failed_is_not_taken_for_absent() {
+    let bench = super::Bench::new();
+    let gate = bench.fake.hold(Op::Put);
+    let d = name("d");
+    let mkdir = bench.bucket.mkdir(Ino::ROOT, &d, NODE);
+    let others = async {
+        gate.arrived(1).await;
+        bench.put("d/", "");
+        bench.expire();
+        assert!(bench.names(Ino::ROOT).await.is_empty(), "whose folder it is, is open");
+        drop(gate);
+    };
+    let (made, ()) = tokio::join!(mkdir, others);
+    assert_eq!(made.unwrap_err().kind, crate::ErrorKind::Exists);
+    bench.ino(Ino::ROOT, "d").await;
+}

@@ -1,0 +1,279 @@
+//! A staged file beside a vector of bytes: whatever is done to both, they agree.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking, and its numbers are small"
+)]
+
+mod common;
+
+use std::sync::Arc;
+
+use base::ByteRange;
+use common::{Folder, GRANULE, bytes, complete, content, content_of, kind, range, write};
+use proptest::prelude::{
+    Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest,
+};
+use quayfs_store::{Adopted, Base, Cached, ErrorKind, Outcome, Sealed, Staged, Store};
+
+/// Something that can be done to a staged file. Places are taken modulo what is possible.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write { at: usize, len: usize, seed: u8 },
+    Append { len: usize, seed: u8 },
+    Truncate { size: usize },
+    FillBase { granule: usize, through_cache: bool },
+    Read { at: usize, len: usize },
+    Seal,
+    ReadSealed { at: usize, len: usize },
+    DoneTo { at: usize },
+    Reject,
+    Adopt,
+    Restart,
+    Rebase { take: bool, cut: usize },
+}
+
+/// A little more than four granules, so that every kind of edge is met.
+const SIZE_MAX: usize = 4 * GRANULE + 5000;
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = || prop_oneof![0..SIZE_MAX, (0..5_usize).prop_map(|granule| granule * GRANULE)];
+    let len = || prop_oneof![1..200_usize, 1..2 * GRANULE, Just(GRANULE)];
+    prop_oneof![
+        4 => (at(), len(), any::<u8>()).prop_map(|(at, len, seed)| Step::Write { at, len, seed }),
+        2 => (len(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
+        2 => at().prop_map(|size| Step::Truncate { size }),
+        2 => (0..5_usize, any::<bool>())
+            .prop_map(|(granule, through_cache)| Step::FillBase { granule, through_cache }),
+        2 => (at(), len()).prop_map(|(at, len)| Step::Read { at, len }),
+        2 => Just(Step::Seal),
+        2 => (at(), len()).prop_map(|(at, len)| Step::ReadSealed { at, len }),
+        1 => at().prop_map(|at| Step::DoneTo { at }),
+        1 => Just(Step::Reject),
+        2 => Just(Step::Adopt),
+        1 => Just(Step::Restart),
+        1 => (any::<bool>(), at()).prop_map(|(take, cut)| Step::Rebase { take, cut }),
+    ]
+}
+
+/// A staged file beside what it should hold.
+struct Run {
+    folder: Folder,
+    store: Store,
+    staged: Arc<Staged>,
+    /// The bytes of the file.
+    model: Vec<u8>,
+    /// The bytes of the version below it.
+    base: Vec<u8>,
+    sealed: Option<(Sealed, Vec<u8>, usize)>,
+    written_since: bool,
+    versions: u32,
+}
+
+impl Run {
+    fn new() -> Run {
+        let folder = Folder::new();
+        let store = folder.open();
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        Run {
+            folder,
+            store,
+            staged,
+            model: Vec::new(),
+            base: Vec::new(),
+            sealed: None,
+            written_since: false,
+            versions: 0,
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Write { at, len, seed } => self.write(at, len, seed),
+            Step::Append { len, seed } => {
+                let at = self.model.len();
+                self.write(at, len.min(SIZE_MAX.saturating_sub(at)), seed);
+            }
+            Step::Truncate { size } => {
+                self.written_since |= size != self.model.len();
+                self.staged.truncate(size as u64).unwrap();
+                self.model.resize(size, 0);
+            }
+            Step::FillBase { granule, through_cache } => self.fill_base(granule, through_cache),
+            Step::Read { at, len } => self.read(at, len),
+            Step::Seal => self.seal(),
+            Step::ReadSealed { at, len } => {
+                if let Some((sealed, want, done)) = &self.sealed {
+                    let at = (*done).max(at).min(want.len());
+                    let end = want.len().min(at + len);
+                    let mut buf = vec![0xee; end - at];
+                    sealed.read(at as u64, &mut buf).unwrap();
+                    assert_eq!(buf, want[at..end]);
+                }
+            }
+            Step::DoneTo { at } => {
+                if let Some((sealed, want, done)) = &mut self.sealed {
+                    *done = (*done).max(at.min(want.len()));
+                    sealed.done_to(*done as u64);
+                }
+            }
+            Step::Reject => {
+                if let Some((sealed, ..)) = self.sealed.take() {
+                    self.store.reject(&self.staged, sealed);
+                    assert!(self.staged.is_dirty());
+                }
+            }
+            Step::Adopt => self.adopt(),
+            Step::Restart => self.restart(),
+            Step::Rebase { take, cut } => self.rebase(take, cut),
+        }
+        assert_eq!(self.staged.size(), self.model.len() as u64);
+    }
+
+    fn write(&mut self, at: usize, len: usize, seed: u8) {
+        if len == 0 {
+            return;
+        }
+        let new = bytes(seed, at, len);
+        write(&self.staged, &self.base, at, &new);
+        if self.model.len() < at + len {
+            self.model.resize(at + len, 0);
+        }
+        self.model[at..at + len].copy_from_slice(&new);
+        self.written_since = true;
+    }
+
+    fn fill_base(&mut self, granule: usize, through_cache: bool) {
+        let start = granule * GRANULE;
+        let end = self.base.len().min(start + GRANULE);
+        let Some(base) = self.staged.base().filter(|_| start < end) else { return };
+        if through_cache {
+            base.fill(start as u64, &self.base[start..end]).unwrap();
+            self.staged.draw_from_base(range(start, end)).unwrap();
+        } else {
+            self.staged.fill(start as u64, &self.base[start..end]).unwrap();
+        }
+    }
+
+    fn read(&mut self, at: usize, len: usize) {
+        let at = at.min(self.model.len());
+        let end = self.model.len().min(at + len);
+        let mut buf = vec![0xee; end - at];
+        while let Outcome::Needs(needs) = self.staged.read(at as u64, &mut buf).unwrap() {
+            let part = needs.start() as usize..needs.end() as usize;
+            self.staged.fill(needs.start(), &self.base[part]).unwrap();
+        }
+        assert_eq!(buf, self.model[at..end]);
+    }
+
+    fn seal(&mut self) {
+        if self.sealed.is_some() {
+            return;
+        }
+        if let Some(all) = ByteRange::new(0, self.model.len() as u64) {
+            while let Some(missing) = self.staged.missing(all) {
+                assert_eq!(kind(self.staged.seal()), ErrorKind::Missing);
+                let part = missing.start() as usize..missing.end() as usize;
+                self.staged.fill(missing.start(), &self.base[part]).unwrap();
+            }
+        }
+        self.sealed = Some((self.staged.seal().unwrap(), self.model.clone(), 0));
+        self.written_since = false;
+    }
+
+    fn adopt(&mut self) {
+        let Some((sealed, want, done)) = self.sealed.take() else { return };
+        let mut buf = vec![0xee; want.len() - done];
+        sealed.read(done as u64, &mut buf).unwrap();
+        assert_eq!(buf, want[done..]);
+        self.versions += 1;
+        let identity = self.versions.to_le_bytes();
+        match self.store.adopt(&self.staged, sealed, &identity).unwrap() {
+            Adopted::Clean(cached) => {
+                assert!(!self.written_since);
+                assert_eq!(content_of(&cached), self.model);
+                self.restage(cached, self.model.len(), self.versions.is_multiple_of(2));
+            }
+            Adopted::StillDirty => assert!(self.written_since),
+            Adopted::Kept => panic!("the kernel has nothing"),
+        }
+    }
+
+    /// Goes on with a new staged file over the version `cached`.
+    fn restage(&mut self, cached: Arc<Cached>, cut: usize, take: bool) {
+        self.base = content_of(&cached);
+        let cut = if take { self.base.len() } else { cut.min(self.base.len()) };
+        let base = if take { Base::Take(cached) } else { Base::Over { cached, bytes: cut as u64 } };
+        self.staged = self.store.stage(b"note", base).unwrap();
+        assert_eq!(self.staged.is_dirty(), cut < self.base.len());
+        self.model = self.base[..cut].to_vec();
+        self.written_since = false;
+    }
+
+    /// Gives the file up and begins with a new version below, of which little is here.
+    fn rebase(&mut self, take: bool, cut: usize) {
+        self.sealed = None;
+        self.store.discard(&self.staged).unwrap();
+        self.versions += 1;
+        let identity = self.versions.to_be_bytes();
+        let content = bytes(self.versions as u8, 0, cut);
+        if take {
+            let cached = complete(&self.store, &identity, &content);
+            self.restage(cached, cut, true);
+        } else {
+            let cached = self.store.cached(&identity, cut as u64).unwrap();
+            let base = Base::Over { cached, bytes: cut as u64 };
+            self.staged = self.store.stage(b"note", base).unwrap();
+            (self.base, self.model) = (content.clone(), content);
+        }
+    }
+
+    /// The process goes and comes back: what was not published is there.
+    fn restart(&mut self) {
+        let all = ByteRange::new(0, self.model.len() as u64);
+        if all.is_some_and(|all| self.staged.missing(all).is_some()) {
+            // Without its base the file has holes; recovery is not for it.
+            return;
+        }
+        let is_dirty = self.staged.is_dirty();
+        self.sealed = None;
+        // The claim goes with the last reference to the file.
+        self.staged = self.folder.open().stage(b"note", Base::Empty).unwrap();
+        let placeholder = Arc::clone(&self.staged);
+        self.store = self.folder.open();
+        let mut orphans = self.store.orphans().unwrap();
+        if is_dirty {
+            let newest =
+                orphans.iter().position(|orphan| content(&orphan.staged, &[]) == self.model);
+            let orphan = orphans.swap_remove(newest.expect("the newest bytes are kept"));
+            assert_eq!(orphan.note, b"note");
+            self.staged = orphan.staged;
+            self.store.discard(&placeholder).unwrap();
+            for other in orphans {
+                self.store.discard(&other.staged).unwrap();
+            }
+        } else {
+            assert!(orphans.is_empty(), "{orphans:?}");
+            self.model.clear();
+            self.base.clear();
+        }
+        self.written_since = true;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_staged_file_holds_what_was_written_and_sealed(
+        steps in prop::collection::vec(step(), 1..50),
+    ) {
+        let mut run = Run::new();
+        for step in steps {
+            run.step(step);
+        }
+        let want = run.model.clone();
+        prop_assert_eq!(content(&run.staged, &run.base), want);
+    }
+}
