@@ -9,7 +9,7 @@ use crate::units::{CacheSize, bytes, cache_size, duration};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
-#[command(name = "quayfs", version, max_term_width = 100)]
+#[command(name = "quayfs", version)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -47,7 +47,7 @@ pub(crate) struct MountArgs {
     /// Let other users in, within owners and modes.
     #[arg(long)]
     pub(crate) allow_other: bool,
-    /// URL of an S3 service other than AWS.
+    /// URL of an S3 service other than AWS [default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL].
     #[arg(long, value_name = "URL", help_heading = "S3")]
     pub(crate) endpoint: Option<String>,
     /// Region of the bucket [default: from the environment or profile].

@@ -1,6 +1,7 @@
 //! Builds the layers, bottom up; the only place that knows them all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
 use namespace::{Bucket, BucketOptions, Owner};
@@ -38,6 +39,9 @@ const DATA_REQUESTS_MAX: usize = 64;
 /// How far a stream is read ahead: bandwidth times latency of a fast link to a distant store.
 const WINDOW_BYTES_MAX: u64 = 128 << 20;
 
+/// How long the first requests of a mount are repeated.
+const MOUNT_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Nodes that are remembered although the kernel does not hold them.
 const NODES_MAX: usize = 1_000_000;
 
@@ -49,9 +53,13 @@ pub(crate) async fn assemble(
 ) -> Result<Assembled, Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let rng = Arc::new(Rng::from_entropy());
-    let (remote, volume) = remote(config, &clock, &metrics).await?;
-    check_readable(config, remote.as_ref()).await?;
-    let changes = check_writable(config, remote.as_ref(), notices).await?;
+    let (provider, volume) = provider(config).await?;
+    // Who waits at a terminal wants to hear soon that nothing answers.
+    let patience = config.deadline.min(MOUNT_PATIENCE);
+    let checked = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
+    check_readable(config, checked.as_ref()).await?;
+    let changes = check_writable(config, checked.as_ref(), notices).await?;
+    let remote = decorated(config, (provider, config.deadline), &clock, &metrics);
 
     let store = Store::open(
         store::Options { dir: config.state_dir.clone(), cache: config.cache },
@@ -109,16 +117,12 @@ pub(crate) async fn assemble(
     Ok(Assembled { vfs, store, clock, changes })
 }
 
-/// The object store with everything around it, and the name of the volume.
-async fn remote(
-    config: &Config,
-    clock: &Arc<dyn Clock>,
-    metrics: &Arc<Metrics>,
-) -> Result<(Arc<dyn Remote>, String), Error> {
-    let (provider, prefix, volume): (Arc<dyn Remote>, &str, String) = match &config.location {
+/// The object store alone, and the name of the volume.
+async fn provider(config: &Config) -> Result<(Arc<dyn Remote>, String), Error> {
+    match &config.location {
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
-            (Arc::new(folder), "", format!("file://{}", path.display()))
+            Ok((Arc::new(folder), format!("file://{}", path.display())))
         }
         Location::S3 { bucket, prefix } => {
             let options = S3Options {
@@ -130,24 +134,30 @@ async fn remote(
             };
             let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
-            (Arc::new(s3), prefix, format!("s3://{bucket}/{prefix}@{endpoint}"))
+            Ok((Arc::new(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))
         }
-    };
+    }
+}
+
+/// An object store with everything around it; requests are repeated for as long as `deadline`.
+fn decorated(
+    config: &Config,
+    (provider, deadline): (Arc<dyn Remote>, Duration),
+    clock: &Arc<dyn Clock>,
+    metrics: &Arc<Metrics>,
+) -> Arc<dyn Remote> {
     // Each try counts and takes its turn among the requests; the repeats are around both.
     let metered = Arc::new(Meter::new(provider, Arc::clone(metrics)));
     let limited = Arc::new(Limit::new(metered, REQUESTS_MAX));
-    let retry = RetryOptions { deadline: config.deadline, ..RetryOptions::default() };
-    let retried: Arc<dyn Remote> = Arc::new(Retry::new(
-        limited,
-        retry,
-        Arc::clone(clock),
-        Rng::from_entropy(),
-        Arc::clone(metrics),
-    ));
-    if prefix.is_empty() {
-        return Ok((retried, volume));
+    let options = RetryOptions { deadline, ..RetryOptions::default() };
+    let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
+    let retried = Arc::new(Retry::new(limited, options, clock, rng, metrics));
+    match &config.location {
+        Location::S3 { prefix, .. } if !prefix.is_empty() => {
+            Arc::new(prefixed(retried, Key::from(prefix.as_str())))
+        }
+        Location::S3 { .. } | Location::Folder(_) => retried,
     }
-    Ok((Arc::new(prefixed(retried, Key::from(prefix))), volume))
 }
 
 /// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart.

@@ -75,6 +75,16 @@ impl Disk {
         }
     }
 
+    /// How long the file `path` is; 0 if there is none.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn len(&self, path: &Path) -> io::Result<u64> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives the file `from` the path `to`, replacing what is there.
     #[cfg_attr(
         not(feature = "testing"),

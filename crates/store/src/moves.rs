@@ -5,6 +5,7 @@
 //! is not.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use base::ByteRange;
@@ -12,6 +13,7 @@ use base::ByteRange;
 use crate::backing::BackingFile;
 use crate::body::{Body, Home, Lent, View};
 use crate::cached::{self, Cached, Use};
+use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ground::Ground;
 use crate::layout::VersionName;
@@ -254,8 +256,7 @@ fn become_cached(
     let moving = body.file.moving().map_err(io)?;
     // The name first: after a crash in between, a record without a file is forgotten, and the
     // bucket has the bytes.
-    ground.disk.make_folder(to.parent().expect("objects are in folders")).map_err(io)?;
-    ground.disk.rename(&from, &to).map_err(io)?;
+    rename_into(&ground.disk, &from, &to).map_err(io)?;
     if let Err(error) = ground.db.adopt_staged(staged.id(), staged.file_name(), &news) {
         ground.disk.rename(&to, &from).map_err(io)?;
         return Err(error);
@@ -282,6 +283,17 @@ fn become_cached(
     drop(open);
     ground.space.add_clean(disk_bytes);
     Ok(Some(cached))
+}
+
+/// Renames into a folder that may not be there yet.
+fn rename_into(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
+    match disk.rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            disk.make_folder(to.parent().expect("objects are in folders"))?;
+            disk.rename(from, to)
+        }
+        renamed => renamed,
+    }
 }
 
 /// Gives up a staged file.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 
 /// How long a call waits for another process to finish its transaction.
@@ -24,7 +25,16 @@ pub(crate) struct Db {
     owner: u64,
     // One connection: no transaction lasts longer than a batch of rows takes.
     connection: Mutex<Connection>,
+    // Another one to move the log into the database, which waits for the disk: the first one goes
+    // on meanwhile.
+    tidy: Mutex<Connection>,
 }
+
+/// The log is moved into the database when it is longer than this.
+const LOG_BYTES_MAX: u64 = 4 << 20;
+
+/// If nobody ever tidies, the log is moved when it has so many pages of 4 KiB.
+const LOG_PAGES_MAX: u32 = 16_384;
 
 /// One run of the machine, as the database numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +44,7 @@ impl Db {
     /// Opens the database `path`, which the caller has made, as the run of the machine `boot_id`.
     pub(crate) fn open(path: &Path, boot_id: &str) -> Result<Db> {
         let open = || {
-            let mut connection = Connection::open(path)?;
-            connection.busy_timeout(BUSY_WAIT_MAX)?;
-            connection.pragma_update(None, "journal_mode", "wal")?;
-            connection.pragma_update(None, "synchronous", "normal")?;
+            let mut connection = connect(path)?;
             connection.set_prepared_statement_cache_capacity(64);
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -55,11 +62,26 @@ impl Db {
                 |row| row.get(0),
             )?;
             transaction.commit()?;
-            Ok((connection, Boot(boot), unsigned(owner)))
+            Ok((connection, connect(path)?, Boot(boot), unsigned(owner)))
         };
-        let (connection, boot, owner) =
+        let (connection, tidy, boot, owner) =
             open().map_err(|error| Error::db("open database", path, error))?;
-        Ok(Db { path: path.to_owned(), boot, owner, connection: Mutex::new(connection) })
+        let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
+        Ok(Db { path: path.to_owned(), boot, owner, connection, tidy })
+    }
+
+    /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
+    /// reads or writes meanwhile does.
+    pub(crate) fn tidy(&self, disk: &Disk) -> Result<()> {
+        let log = self.path.with_extension("db-wal");
+        let log_bytes = disk.len(&log).map_err(|error| Error::io("tidy", &log, error))?;
+        if log_bytes <= LOG_BYTES_MAX {
+            return Ok(());
+        }
+        // Whoever is at it already does it for us too.
+        let Some(tidy) = self.tidy.try_lock() else { return Ok(()) };
+        tidy.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .map_err(|error| Error::db("tidy", &self.path, error))
     }
 
     /// This run of the machine.
@@ -96,6 +118,15 @@ impl Db {
         };
         run().map_err(|error| Error::db(op, &self.path, error))
     }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_WAIT_MAX)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    Ok(connection)
 }
 
 /// A number of ours as the database has them.

@@ -215,6 +215,7 @@ impl Store {
     pub fn checkpoint(&self) -> Result<()> {
         let Shared { ground, table, owners, .. } = &*self.shared;
         table.save()?;
+        ground.db.tidy(&ground.disk)?;
         match owners.company()? {
             // Our own books are exact.
             Company::None => owners.join(),

@@ -113,7 +113,7 @@ fn config(args: &MountArgs) -> Result<Config> {
         location: Location::parse(&args.url)?,
         dir: absolute(&args.dir)?,
         s3: S3Settings {
-            endpoint: args.endpoint.clone(),
+            endpoint: args.endpoint.clone().or_else(endpoint_of_environment),
             region: args.region.clone(),
             credentials,
             addressing: if args.path_style { Addressing::Path } else { Addressing::Auto },
@@ -134,6 +134,13 @@ fn config(args: &MountArgs) -> Result<Config> {
             false => PassthroughWish::Wanted,
         },
     })
+}
+
+/// The names under which AWS's own tools look for it.
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn endpoint_of_environment() -> Option<String> {
+    let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    names.into_iter().find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()))
 }
 
 /// Where local state is kept: it holds bytes that exist nowhere else, so never a cache folder that

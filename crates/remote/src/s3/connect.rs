@@ -141,9 +141,7 @@ async fn client_in(
         // We send and keep our own.
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
-    let provider_config =
-        ProviderConfig::without_region().with_http_client(http.clone()).with_region(Some(region));
-    let loader = with_credentials(loader, options, &provider_config, metadata_service).await;
+    let loader = with_credentials(loader, options, http, metadata_service, region).await;
     let loader = match &options.endpoint {
         Some(endpoint) => loader.endpoint_url(endpoint),
         None => loader,
@@ -161,20 +159,26 @@ async fn client_in(
 async fn with_credentials(
     loader: ConfigLoader,
     options: &S3Options,
-    provider_config: &ProviderConfig,
+    http: &SharedHttpClient,
     metadata_service: imds::Client,
+    region: Region,
 ) -> ConfigLoader {
+    let provider_config = ProviderConfig::without_region()
+        .with_http_client(http.clone())
+        .with_region(Some(region.clone()));
     match &options.credentials {
         Credentials::Anonymous => loader.no_credentials(),
         Credentials::Default => {
             let chain = DefaultCredentialsChain::builder()
-                .configure(provider_config.clone())
+                .configure(provider_config)
+                // Without it the chain would look for one itself, and wait for the machine's.
+                .region(region)
                 .imds_client(metadata_service);
             loader.credentials_provider(SharedCredentialsProvider::new(chain.build().await))
         }
         Credentials::Profile(name) => {
             let profile = ProfileFileCredentialsProvider::builder()
-                .configure(provider_config)
+                .configure(&provider_config)
                 .profile_name(name);
             loader
                 .profile_name(name)

@@ -171,7 +171,7 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         }
         source = cause.source();
     }
-    words
+    words.split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
 fn find<'a, T: std::error::Error + 'static>(

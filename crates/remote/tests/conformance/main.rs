@@ -6,7 +6,6 @@ mod decorators;
 mod folder;
 mod minio;
 mod s3;
-mod zz;
 
 use std::sync::Arc;
 
