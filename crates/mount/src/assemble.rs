@@ -227,5 +227,5 @@ fn explained(config: &Config, source: remote::Error) -> Error {
         }
         Trouble::Other => "the store gave an unexpected answer".to_owned(),
     };
-    Error::Remote { location: config.location.clone(), advice, source }
+    Error::Remote { location: config.location.clone(), advice, source: Box::new(source) }
 }

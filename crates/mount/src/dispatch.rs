@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Errno, Ino, Name, NameError, Timestamp};
+use base::{Clock, Errno, HandleId, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
 use namespace::{NewNode, Owner, RenameMode, SetAttr};
 use tokio::runtime::Handle;
@@ -36,6 +36,8 @@ impl Service for Dispatch {
 }
 
 impl Dispatch {
+    #[expect(clippy::too_many_lines, reason = "a table, an arm an operation")]
+    #[expect(clippy::needless_pass_by_value, reason = "a request is spent by answering it")]
     fn dispatch(&self, caller: Caller, request: Request<'_>) -> Result<Answer, Errno> {
         let vfs = Arc::clone(&self.vfs);
         let (ttl, runtime) = (self.ttl, &self.runtime);
@@ -92,17 +94,7 @@ impl Dispatch {
             Request::Read { fh, offset, size, .. } => {
                 answer(runtime, async move { Ok(Reply::Data(vfs.read(fh, offset, size).await?)) })
             }
-            Request::Write { fh, offset, data, .. } => match vfs.try_write(fh, offset, data) {
-                Some(written) => {
-                    Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)))
-                }
-                None => {
-                    let data = data.to_vec();
-                    answer(runtime, async move {
-                        Ok(Reply::Written(vfs.write(fh, offset, data).await?))
-                    })
-                }
-            },
+            Request::Write { fh, offset, data, .. } => self.write(fh, offset, data),
             Request::Flush { fh, .. } => {
                 let closer = process_of(caller.pid);
                 answer(runtime, async move { done(vfs.flush(fh, closer).await) })
@@ -178,6 +170,15 @@ impl Dispatch {
                 vfs.create(parent, name, node, vfs_access(access), opener).await?;
             Ok(Reply::Created(attr, ttl, handle, open_reply(pages)))
         })
+    }
+
+    /// The data is the request's: only what has to wait takes a copy.
+    fn write(&self, fh: HandleId, offset: u64, data: &[u8]) -> Answer {
+        if let Some(written) = self.vfs.try_write(fh, offset, data) {
+            return Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)));
+        }
+        let (vfs, data) = (Arc::clone(&self.vfs), data.to_vec());
+        answer(&self.runtime, async move { Ok(Reply::Written(vfs.write(fh, offset, data).await?)) })
     }
 
     fn time(&self, time: Option<SetTime>) -> Option<Timestamp> {

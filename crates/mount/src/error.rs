@@ -15,7 +15,7 @@ pub enum Error {
         /// What to do.
         advice: String,
         /// What failed.
-        source: remote::Error,
+        source: Box<remote::Error>,
     },
     /// The kernel or the mount point.
     #[error(transparent)]

@@ -23,7 +23,7 @@ pub(crate) fn make() -> io::Result<()> {
     }
     // In /tmp, somebody else may have been there first.
     let found = fs::symlink_metadata(&folder)?;
-    if found.is_dir() && found.uid() == uid && found.mode() & 0o077 == 0 {
+    if found.is_dir() && found.uid() == uid && found.mode() & 0o777 == 0o700 {
         return Ok(());
     }
     let text = format!("{} is not a private folder of this user", folder.display());

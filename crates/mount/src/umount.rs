@@ -34,7 +34,7 @@ pub enum Progress {
 }
 
 /// How long the daemon may take to end after it was detached.
-const END_PATIENCE: Duration = Duration::from_secs(60);
+const END_PATIENCE: Duration = Duration::from_mins(1);
 
 /// Unmounts `dir` and returns when its daemon has ended.
 pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {

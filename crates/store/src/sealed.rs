@@ -136,7 +136,8 @@ impl Sealed {
         result.flatten().unwrap_or_else(gone)
     }
 
-    /// The upload needs nothing below `offset` any more: writers there have nothing to save.
+    /// The upload needs nothing below `offset` any more: writers there have nothing to save. Once
+    /// they have written there, the version does not survive a crash.
     pub fn done_to(&self, offset: u64) {
         if let Ok(mut guard) = self.staged.guard("done")
             && let Some(frozen) = &mut guard.body().frozen

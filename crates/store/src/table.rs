@@ -19,6 +19,9 @@ use crate::state::versions::{VersionNews, VersionRow};
 /// How many versions that nobody uses stay open: small files are often opened again.
 const IDLE_FILES_MAX: usize = 256;
 
+/// How long a version that nobody uses stays open, in microseconds.
+const IDLE_MICROS_MAX: u64 = 30_000_000;
+
 /// How many versions are recorded in one transaction.
 const BATCH_FILES_MAX: usize = 256;
 
@@ -66,39 +69,46 @@ impl Table {
         }
         let cached = Arc::new(self.open_version(identity, (name, size))?);
         open.files.insert(name, Arc::clone(&cached));
-        if open.trim_above < open.files.len() {
-            self.trim(&mut open)?;
+        if open.trim_above < open.files.len()
+            && let Err(error) = self.trim(&mut open, 0)
+        {
+            // They stay open, which costs no more than descriptors.
+            tracing::warn!(%error, "cannot close unused files");
         }
         Ok(cached)
     }
 
-    /// Records what is known of all open versions, and closes the unused ones that are too many.
+    /// Records what is known of all open versions, and closes those that were not used for a while
+    /// or are too many: another process cannot drop what is open here.
     pub(crate) fn save(&self) -> Result<()> {
         let files: Vec<Arc<Cached>> = self.open.lock().files.values().cloned().collect();
         let saved = self.save_files(&files);
         drop(files);
-        self.trim(&mut self.open.lock())?;
+        let old = self.ground.stamp().saturating_sub(IDLE_MICROS_MAX);
+        self.trim(&mut self.open.lock(), old)?;
         saved
     }
 
-    /// Closes the longest unused versions but a number of them.
-    fn trim(&self, open: &mut Open) -> Result<()> {
+    /// Closes the unused versions that were last used before `old`, and the longest unused of the
+    /// others if there are too many.
+    fn trim(&self, open: &mut Open, old: u64) -> Result<()> {
+        open.trim_above = open.files.len() + IDLE_FILES_MAX;
         let mut idle: Vec<(u64, VersionName)> = open
             .files
             .values()
             .filter(|cached| is_idle(cached))
             .map(|cached| (cached.used().last_use, cached.name()))
             .collect();
-        if IDLE_FILES_MAX / 2 < idle.len() {
-            idle.sort_unstable();
-            idle.truncate(idle.len() - IDLE_FILES_MAX / 2);
-            let closing: Vec<Arc<Cached>> =
-                idle.iter().map(|(_, name)| Arc::clone(&open.files[name])).collect();
-            // Recorded before it is closed: closing lets other processes drop it.
-            self.save_files(&closing)?;
-            for (_, name) in &idle {
-                open.files.remove(name);
-            }
+        idle.sort_unstable();
+        let too_many = idle.len().saturating_sub(IDLE_FILES_MAX / 2);
+        let too_old = idle.partition_point(|(last_use, _)| *last_use < old);
+        idle.truncate(too_many.max(too_old));
+        let closing: Vec<Arc<Cached>> =
+            idle.iter().map(|(_, name)| Arc::clone(&open.files[name])).collect();
+        // Recorded before it is closed: closing lets other processes drop it.
+        self.save_files(&closing)?;
+        for (_, name) in &idle {
+            open.files.remove(name);
         }
         open.trim_above = open.files.len() + IDLE_FILES_MAX;
         Ok(())

@@ -291,6 +291,45 @@ fn nobody_drops_what_another_process_uses() {
 }
 
 #[test]
+fn what_a_process_does_not_use_any_more_can_be_dropped_by_another() {
+    let folder = Folder::new();
+    let clock = Arc::new(base::ManualClock::default());
+    let world =
+        quayfs_store::World { faults: Arc::clone(&folder.faults), boot_id: "boot 1".to_owned() };
+    let options = quayfs_store::Options { dir: folder.path(), cache: CacheLimit::default() };
+    let metrics = Arc::clone(&folder.metrics);
+    let one = quayfs_store::Store::open_in(&world, options, clock.clone(), metrics).unwrap();
+    let content = bytes(1, 0, MIB);
+    drop(complete(&one, b"old", &content));
+    clock.advance(std::time::Duration::from_mins(1));
+    one.checkpoint().unwrap();
+
+    let two = folder.open_with(CacheLimit::Bytes(2 * MIB as u64), "boot 1");
+    for n in 0..4_u8 {
+        complete(&two, &[n], &content);
+    }
+    assert!(one.cached(b"old", MIB as u64).unwrap().missing(range(0, MIB)).is_some());
+}
+
+#[test]
+fn a_share_of_the_disk_that_is_to_stay_free_stays_free() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, MIB);
+    drop(complete(&folder.open(), b"old", &content));
+    // Nothing is left for what can be had again.
+    let store = folder.open_with(CacheLimit::KeepFree { percent: 100 }, "boot 1");
+    let cached = store.cached(b"v", MIB as u64).unwrap();
+    assert_eq!(kind(cached.fill(0, &content)), ErrorKind::Full);
+    assert!(store.cached(b"old", MIB as u64).unwrap().missing(range(0, MIB)).is_some());
+    // What cannot be had again is taken all the same.
+    let staged = store.stage(b"note", quayfs_store::Base::Empty).unwrap();
+    staged.write(0, &content).unwrap();
+    drop((cached, staged, store));
+    let store = folder.open_with(CacheLimit::KeepFree { percent: 0 }, "boot 1");
+    assert!(complete(&store, b"v", &content).is_complete());
+}
+
+#[test]
 fn files_without_a_record_are_swept_and_records_without_a_file_too() {
     let folder = Folder::new();
     let content = bytes(1, 0, MIB);

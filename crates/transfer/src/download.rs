@@ -135,7 +135,9 @@ impl Download {
         drop(flights);
 
         if urgency == Urgency::Demand {
-            covering.iter().for_each(|flight| flight.want());
+            for flight in &covering {
+                flight.want();
+            }
         }
         for (flight, report) in started {
             self.shared.runtime.spawn(Arc::clone(self).fly(flight, report));

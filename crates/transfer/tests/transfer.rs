@@ -1,5 +1,7 @@
 //! The promises of downloads and uploads, over a store on the real disk and a bucket in memory.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
 use std::sync::Arc;
 
 use quayfs_transfer as transfer;

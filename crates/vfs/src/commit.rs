@@ -27,7 +27,7 @@ const SEAL_TRIES_MAX: usize = 100;
 
 /// Between tries of an upload that nobody waits for.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
 impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.

@@ -1,8 +1,10 @@
 //! The promises of the file system, over a bucket in memory, a store on the real disk, and a kernel
 //! that only takes notes.
 
-use std::path::Path;
+#![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
 use quayfs_vfs as vfs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -72,15 +74,16 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         Rng::seeded(7),
         Arc::clone(&metrics),
     ));
-    let fetcher =
-        Fetcher::new(Arc::clone(&remote), budget.clone(), Handle::current(), Arc::clone(&metrics), fetching);
-    let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
-    let uploader = Uploader::new(
-        remote,
-        budget,
-        Arc::new(Rng::seeded(std::process::id().into())),
-        uploading,
+    let fetcher = Fetcher::new(
+        Arc::clone(&remote),
+        budget.clone(),
+        Handle::current(),
+        Arc::clone(&metrics),
+        fetching,
     );
+    let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
+    let uploader =
+        Uploader::new(remote, budget, Arc::new(Rng::seeded(std::process::id().into())), uploading);
     let options = VfsOptions {
         volume: "fake://b".to_owned(),
         metadata_ttl: Duration::from_secs(1),
@@ -149,9 +152,9 @@ impl World {
             for entry in std::fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
-                    folders.push(path)
+                    folders.push(path);
                 } else {
-                    found.push(std::fs::read(path).unwrap())
+                    found.push(std::fs::read(path).unwrap());
                 }
             }
         }

@@ -82,7 +82,7 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         "NoSuchKey" | "NoSuchUpload" | "NotFound" | "NoSuchVersion" => {
             (ErrorKind::NotFound, Trouble::Other)
         }
-        "NoSuchBucket" => (ErrorKind::NotFound, Trouble::NoBucket),
+        "NoSuchBucket" | "InvalidBucketName" => (ErrorKind::NotFound, Trouble::NoBucket),
         "PreconditionFailed" => (ErrorKind::Changed, Trouble::Other),
         "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => {
             (ErrorKind::Denied, Trouble::Denied)
@@ -134,7 +134,6 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "NotImplemented"
         | "MethodNotAllowed"
         | "InvalidURI"
-        | "InvalidBucketName"
         | "XMinioInvalidObjectName"
         | "XMinioObjectExistsAsDirectory"
         | "XMinioParentIsObject" => (ErrorKind::Unsupported, Trouble::Other),

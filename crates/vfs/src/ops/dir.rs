@@ -67,7 +67,8 @@ impl Vfs {
                 0 => entries.push(dot(b".", dir.ino, place)),
                 1 => entries.push(dot(b"..", parent, place)),
                 _ => {
-                    entries.extend(self.listed(dir.ino, &listed[place - DOTS], place, plus).await?)
+                    let entry = &listed[place - DOTS];
+                    entries.extend(self.listed(dir.ino, entry, place, plus).await?);
                 }
             }
         }
