@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!   status ──▶ one Status
-//!   drain  ──▶ a Drain for each second that uploads take, the last with `done`; the connection
-//!              then stays open until the daemon ends
+//!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //! ```
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as ClientStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use base::{Clock, Metrics};
 use fuse::MountEntry;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -113,11 +115,7 @@ async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<(
     AsyncBufReader::new(reading.take(QUESTION_BYTES_MAX)).read_line(&mut question).await?;
     match question.trim_end() {
         "status" => say(&mut writing, &controlled.status()?).await,
-        "drain" => {
-            controlled.drain(&mut writing).await?;
-            // The end of the process ends the connection, which is what the client waits for.
-            std::future::pending().await
-        }
+        "drain" => controlled.drain(&mut writing).await,
         _ => Ok(()),
     }
 }
@@ -198,15 +196,25 @@ impl Asked {
         Ok(Some(serde_json::from_str(&line)?))
     }
 
-    /// Waits until the daemon has ended, at most for `patience`.
-    pub(crate) fn end(mut self, patience: Duration) -> io::Result<()> {
-        self.lines.get_mut().set_read_timeout(Some(patience))?;
-        let mut rest = String::new();
-        match self.lines.read_line(&mut rest) {
-            Ok(_) => Ok(()),
-            // It died while we listened, which is an end too.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(()),
-            Err(error) => Err(error),
+    /// The process that answers.
+    pub(crate) fn daemon(&self) -> io::Result<Daemon> {
+        let peer = rustix::net::sockopt::socket_peercred(self.lines.get_ref())?;
+        Ok(Daemon(rustix::process::pidfd_open(peer.pid, PidfdFlags::empty())?))
+    }
+}
+
+/// A process that serves a mount.
+#[derive(Debug)]
+pub(crate) struct Daemon(OwnedFd);
+
+impl Daemon {
+    /// Waits until it has ended, at most for `patience`.
+    pub(crate) fn end(&self, patience: Duration) -> io::Result<()> {
+        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+        let mut ended = [PollFd::new(&self.0, PollFlags::IN)];
+        match rustix::event::poll(&mut ended, Some(&patience))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
         }
     }
 }

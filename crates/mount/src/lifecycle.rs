@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::{Clock, Metrics};
 use fuse::{MountOptions, Session, Unmount, Unmounter};
+use store::Store;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,6 +38,9 @@ const RUNTIME_THREADS: usize = 4;
 
 /// How far the kernel asks ahead of a sequential reader: enough for several requests at a time.
 const READ_AHEAD_BYTES: u64 = 4 << 20;
+
+/// What was fetched since the last checkpoint is fetched again after a crash.
+const CHECKPOINT_DELAY: Duration = Duration::from_secs(30);
 
 /// How long programs may keep files open after we were told to end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -88,11 +92,14 @@ fn serve_on(
     let controlled = Arc::new(controlled(config, &assembled, metrics));
     let listener = socket.listener;
     let serving = runtime.spawn(control::serve(listener, controlled));
+    let housekeeping =
+        runtime.spawn(keep_house(assembled.store.clone(), Arc::clone(&assembled.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
     ready(&notices);
 
     session.wait().map_err(system("the connection to the kernel broke"))?;
     signals.abort();
+    housekeeping.abort();
     let left = runtime.block_on(assembled.vfs.drain());
     serving.abort();
     drop(socket.path);
@@ -174,6 +181,21 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
             tracing::error!(%error, "cannot unmount");
         }
         clock.sleep(CLOSE_PATIENCE).await;
+    }
+}
+
+/// Records now and then what is known of the cache in memory only.
+async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
+    loop {
+        clock.sleep(CHECKPOINT_DELAY).await;
+        let store = store.clone();
+        let recorded = tokio::task::spawn_blocking(move || store.checkpoint()).await;
+        match recorded {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "what is cached could not be recorded"),
+            // The runtime is ending.
+            Err(_) => return,
+        }
     }
 }
 

@@ -48,8 +48,9 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         }
         return Ok(fuse::unmount_path(dir, Unmount::Normal)?);
     };
-    let failed = drained(&mut asked, &mut tell)
-        .map_err(|source| Error::Daemon { dir: dir.to_owned(), source })?;
+    let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
+    let daemon = asked.daemon().map_err(silent)?;
+    let failed = drained(&mut asked, &mut tell).map_err(silent)?;
     match (failed.is_empty(), force) {
         (true, _) => {}
         (false, Force::Yes) => tell(Progress::Left(failed)),
@@ -66,7 +67,7 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Err(error) if error.kind == MountErrorKind::NotMounted => {}
         other => other?,
     }
-    asked.end(END_PATIENCE).map_err(|source| Error::Daemon { dir: dir.to_owned(), source })
+    daemon.end(END_PATIENCE).map_err(silent)
 }
 
 /// Listens until the drain is over; returns what could not be uploaded.

@@ -211,7 +211,11 @@ impl Cached {
             let bad = self.verify_part(part)?;
             if !bad.is_empty() {
                 let path = self.path();
-                tracing::warn!(path = %path.display(), granules = bad.len(), "dropping cached bytes that do not match their checksums");
+                tracing::warn!(
+                    path = %path.display(),
+                    granules = bad.len(),
+                    "dropping cached bytes that do not match their checksums"
+                );
                 let turn = self.ground.turn();
                 self.guard("verify")?.forget(&turn, &bad)?;
             }

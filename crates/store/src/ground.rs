@@ -75,8 +75,8 @@ impl Ground {
         self.clock.wall()
     }
 
-    /// Waits for the turn to record or to drop what is here. Taken after the table's lock and before
-    /// a file's.
+    /// Waits for the turn to record or to drop what is here. Taken after the table's lock and
+    /// before a file's.
     pub(crate) fn turn(&self) -> Turn<'_> {
         Turn { _guard: self.recording.lock() }
     }

@@ -18,8 +18,8 @@ pub(crate) struct VersionName([u8; VersionName::BYTES]);
 impl VersionName {
     const BYTES: usize = 20;
 
-    /// The name of the version `identity` of `size` bytes. The size is part of it so that no mistake
-    /// of a caller makes one backing file serve two sizes.
+    /// The name of the version `identity` of `size` bytes. The size is part of it so that no
+    /// mistake of a caller makes one backing file serve two sizes.
     pub(crate) fn of(identity: &[u8], size: u64) -> VersionName {
         let mut digest = Sha256::new();
         digest.update(size.to_le_bytes());

@@ -127,7 +127,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_piece_comes_back_as_it_was(sums in prop::collection::vec(any::<Option<u32>>(), 0..1025)) {
+        fn a_piece_comes_back_as_it_was(
+            sums in prop::collection::vec(any::<Option<u32>>(), 0..1025),
+        ) {
             let piece = PieceV1 { sums };
             prop_assert_eq!(PieceV1::decode(&piece.encode()), Some(piece));
         }

@@ -43,6 +43,28 @@ pub fn try_until_some<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) 
     }
 }
 
+/// Runs `body` in a thread of its own, and returns what it does.
+///
+/// # Panics
+///
+/// When it has not ended within `limit`. The thread is left behind then: a call that hangs in the
+/// kernel ends when the test's mounts are taken away, which the panic sees to.
+pub fn within<T: Send + 'static>(
+    what: &str,
+    limit: Duration,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (done, result) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        // Nobody listens any more when this took too long.
+        let _ = done.send(body());
+    });
+    match result.recv_timeout(limit) {
+        Ok(result) => result,
+        Err(_) => panic!("after {limit:?} there was no end of {what}"),
+    }
+}
+
 /// The time, for measuring how long something took.
 pub fn now() -> Instant {
     Instant::now()

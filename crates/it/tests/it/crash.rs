@@ -103,12 +103,15 @@ fn a_cache_survives_a_kill() {
 
 /// Kills a mount while the upload of `file` is on its way and its answer is held back; `before` is
 /// what the store does before the next mount.
-fn killed_while_uploading(bytes: &[u8], before: impl FnOnce(&testkit::Bucket<'_>)) -> Mount {
+fn killed_while_uploading(
+    bytes: &[u8],
+    before: impl FnOnce(&testkit::Bucket<'_>),
+) -> (SlowLink, Mount) {
     let store = MinIo::shared();
     let bucket = store.bucket();
     let link = SlowLink::to(store.address(), Shape::default());
     let mount = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
-    // Nothing of it may reach the store: the link is cut while the store waits for the rest.
+    // Nothing of it may reach the store, not even late.
     link.stop_requests_to(&format!("PUT /{}/file", bucket.name()));
     std::thread::scope(|scope| {
         let path = mount.join("file");
@@ -122,13 +125,15 @@ fn killed_while_uploading(bytes: &[u8], before: impl FnOnce(&testkit::Bucket<'_>
     });
     assert_eq!(bucket.get("file"), None);
     before(&bucket);
-    mount.abandon().instead("--endpoint", bucket.endpoint()).mount()
+    link.release();
+    let mount = mount.abandon().mount();
+    (link, mount)
 }
 
 #[test]
 fn what_was_on_its_way_is_uploaded_by_the_next_mount() {
     let bytes = noise(1, 600_000);
-    let mount = killed_while_uploading(&bytes, |_| ());
+    let (_link, mount) = killed_while_uploading(&bytes, |_| ());
     wait::until("the file to be uploaded", SOON, || {
         fs::read(mount.join("file")).is_ok_and(|read| read == bytes)
             && mount.status()["pending_uploads"] == 0
@@ -139,7 +144,7 @@ fn what_was_on_its_way_is_uploaded_by_the_next_mount() {
 #[test]
 fn what_was_on_its_way_does_not_replace_what_came_meanwhile() {
     let bytes = noise(1, 600_000);
-    let mount = killed_while_uploading(&bytes, |bucket| bucket.put("file", b"theirs"));
+    let (_link, mount) = killed_while_uploading(&bytes, |bucket| bucket.put("file", b"theirs"));
     let recovery = mount.state().join("recovery");
     wait::until("the bytes to be in the recovery folder", SOON, || holds(&recovery, &bytes));
     assert_eq!(fs::read(mount.join("file")).unwrap(), b"theirs");

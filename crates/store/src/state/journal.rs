@@ -40,8 +40,8 @@ impl Db {
         })
     }
 
-    /// Makes the operations among the next `limit` after `after` ours whose owner `is_dead`; returns
-    /// them, and the number of the last one looked at.
+    /// Makes the operations among the next `limit` after `after` ours whose owner `is_dead`;
+    /// returns them, and the number of the last one looked at.
     pub(crate) fn inherit_ops(
         &self,
         after: u64,
