@@ -67,19 +67,19 @@ pub(crate) struct MountArgs {
     #[arg(long, value_name = "DIR", help_heading = "Local disk")]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Most bytes to cache, such as 100GiB [default: what keeps 10 % of the disk free].
-    #[arg(long, value_name = "BYTES", value_parser = cache_size, help_heading = "Local disk")]
+    #[arg(long, value_name = "BYTES", value_parser = cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) cache_size: Option<CacheSize>,
     /// Most bytes in flight in memory.
-    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes, help_heading = "Tuning")]
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: u64,
     /// Size of the parts of a large upload.
-    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, help_heading = "Tuning")]
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: u64,
     /// How long names and attributes are believed before the bucket is asked again.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, help_heading = "Tuning")]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) metadata_ttl: Duration,
     /// How long a failing request is repeated before the program gets an error.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, help_heading = "Tuning")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) deadline: Duration,
     /// Do not let the kernel read cached files itself.
     #[arg(long, help_heading = "Tuning")]

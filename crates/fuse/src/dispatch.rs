@@ -18,10 +18,9 @@ use fuser::{
 use crate::answer::Core;
 use crate::convert::{access, caller, handle, ino, set_time};
 use crate::init::{self, Wishes};
+use crate::listing::{ListPlusSlot, ListSlot};
 use crate::service::Request;
-use crate::slot::{
-    CreateSlot, ListPlusSlot, ListSlot, OpenDirSlot, OpenSlot, ReadSlot, Slot, XattrSlot,
-};
+use crate::slot::{CreateSlot, OpenDirSlot, OpenSlot, ReadSlot, Slot, XattrSlot};
 
 /// What `fuser` calls.
 #[derive(Debug)]

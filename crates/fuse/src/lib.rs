@@ -14,6 +14,7 @@ mod dispatch;
 mod error;
 mod helper;
 mod init;
+mod listing;
 mod mount;
 mod notify;
 mod passthrough;

@@ -16,8 +16,8 @@ use vfs::{Vfs, VfsOptions};
 
 use crate::config::{Changes, Config};
 use crate::error::Error;
-use crate::lifecycle::Notice;
 use crate::location::Location;
+use crate::notice::Notice;
 
 /// The layers of one mount, ready to be served.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(crate) async fn assemble(
         UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: config.part_bytes };
     let runtime = Handle::current();
     let fetcher = Fetcher::new(
-        Arc::clone(&remote),
+        (Arc::clone(&remote), store.clone()),
         budget.clone(),
         runtime.clone(),
         Arc::clone(&metrics),
@@ -131,6 +131,7 @@ async fn provider(config: &Config) -> Result<(Arc<dyn Remote>, String), Error> {
                 region: config.s3.region.clone(),
                 credentials: config.s3.credentials.clone(),
                 addressing: config.s3.addressing,
+                patience: config.deadline,
             };
             let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");

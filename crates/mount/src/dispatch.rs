@@ -52,7 +52,8 @@ impl Dispatch {
             }
             Request::SetAttr { ino, mode, uid, gid, size, atime, mtime, .. } => {
                 let (atime, mtime) = (self.time(atime), self.time(mtime));
-                let change = SetAttr { mode: mode.map(permissions), uid, gid, size, atime, mtime };
+                let mode = mode.map(permissions);
+                let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime: None };
                 answer(
                     runtime,
                     async move { Ok(Reply::Attr(vfs.set_attr(ino, change).await?, ttl)) },

@@ -17,18 +17,8 @@ use crate::control::{self, Controlled};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::kernel::FuseKernel;
+use crate::notice::Notice;
 use crate::runtime_dir;
-
-/// What the user is told when the mount answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// The credentials cannot write, so the mount is read-only.
-    ReadOnly(String),
-    /// An earlier mount left this many files, which are in the bucket now.
-    Resumed(u64),
-    /// An earlier mount left bytes that nobody was promised; they are here.
-    Kept(std::path::PathBuf),
-}
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;

@@ -24,7 +24,7 @@ pub enum LocationError {
     #[error("{0}: not a URL that quayfs can mount; use s3://bucket[/prefix] or file:///path")]
     Scheme(String),
     /// No bucket.
-    #[error("{0}: the bucket is missing; use s3://bucket[/prefix]")]
+    #[error("{0}: the bucket is missing; use s3://bucket[/prefix] or file:///path")]
     NoBucket(String),
     /// Not an absolute path.
     #[error("{0}: a folder needs three slashes and an absolute path: file:///path")]

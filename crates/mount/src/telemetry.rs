@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::{MakeWriter, layer};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Where log lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +23,17 @@ pub enum LogTarget {
 /// A log file is begun anew at this size.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Starts logging what `filter` lets through, such as `info` or `warn,vfs=debug`.
+/// Starts logging what `filter` lets through, such as `info` or `warn,quayfs_vfs=debug`.
 pub fn start_logging(target: &LogTarget, filter: &str) -> io::Result<()> {
-    let filter = EnvFilter::try_new(filter).map_err(io::Error::other)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    let filter: Targets = filter.parse().map_err(io::Error::other)?;
+    let lines = layer().with_target(false);
     match target {
-        LogTarget::Terminal => lines.with_writer(io::stderr).init(),
+        LogTarget::Terminal => {
+            registry().with(lines.with_writer(io::stderr)).with(filter).init();
+        }
         LogTarget::File(path) => {
-            lines.with_ansi(false).with_writer(CappedFile::open(path.clone())?).init();
+            let file = CappedFile::open(path.clone())?;
+            registry().with(lines.with_ansi(false).with_writer(file)).with(filter).init();
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ mod ask;
 mod changes;
 mod entries;
 mod find;
+mod flight;
 mod idle;
 mod keys;
 mod listing;
@@ -25,9 +26,11 @@ mod looks;
 mod merge;
 mod nodes;
 mod numbers;
+mod options;
 mod pages;
 mod publish;
 mod rename;
+mod shared;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -35,73 +38,28 @@ mod tree;
 mod window;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use remote::Remote;
+
+pub use self::options::BucketOptions;
 
 use self::changes::Changes;
 use self::nodes::{Kind, Place};
-use self::pages::{Flight, Scope};
+use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use crate::{
-    Content, Entry, Error, ErrorKind, Namespace, NewNode, Owner, Published, RenameMode, Result,
-    SetAttr, Target,
+    Content, Entry, Error, ErrorKind, Namespace, NewNode, Published, RenameMode, Result, SetAttr,
+    Target,
 };
-
-/// What a bucket's files are like, and how much of them is remembered.
-#[derive(Clone, Debug)]
-pub struct BucketOptions {
-    /// Endpoint and bucket, and whatever else tells this store's keys from another's.
-    pub store_identity: String,
-    /// For how long the bucket's word on names and attributes is believed.
-    pub metadata_ttl: Duration,
-    /// Whose the files are that nobody says anything else of.
-    pub owner: Owner,
-    /// Permission bits of such files.
-    pub file_mode: u16,
-    /// Permission bits of such folders.
-    pub folder_mode: u16,
-    /// How many nodes are remembered that the kernel does not hold; at least one.
-    pub nodes_max: usize,
-}
-
-impl Default for BucketOptions {
-    fn default() -> BucketOptions {
-        BucketOptions {
-            store_identity: String::new(),
-            metadata_ttl: Duration::from_secs(1),
-            owner: Owner { uid: 0, gid: 0 },
-            file_mode: 0o644,
-            folder_mode: 0o755,
-            nodes_max: 1_000_000,
-        }
-    }
-}
 
 /// The namespace that is a bucket.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     shared: Arc<Shared>,
-}
-
-/// What requests under way share with the bucket.
-struct Shared {
-    remote: Arc<dyn Remote>,
-    clock: Arc<dyn Clock>,
-    options: BucketOptions,
-    changes: Changes,
-    // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
-    state: Mutex<State>,
-}
-
-struct State {
-    tree: Tree,
-    flights: HashMap<(Ino, Scope), Flight>,
 }
 
 impl Bucket {
@@ -117,27 +75,6 @@ impl Bucket {
         let state = Mutex::new(State { tree, flights: HashMap::new() });
         let changes = Changes::default();
         Bucket { shared: Arc::new(Shared { remote, clock, options, changes, state }) }
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-}
-
-impl State {
-    /// The entry `name` for what is remembered of `ino`, which the kernel will hold.
-    fn entry(&mut self, name: &Name, ino: Ino) -> Entry {
-        self.tree.hold(ino);
-        Entry { name: name.clone(), attr: self.tree.attr(ino) }
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { remote, clock: _, options, changes: _, state: _ } = self;
-        f.debug_struct("Bucket").field("remote", remote).field("options", options).finish()
     }
 }
 

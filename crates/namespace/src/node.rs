@@ -45,6 +45,8 @@ pub struct SetAttr {
     pub atime: Option<Timestamp>,
     /// Last change of the bytes.
     pub mtime: Option<Timestamp>,
+    /// Last change of bytes or attributes, if it was not now.
+    pub ctime: Option<Timestamp>,
 }
 
 /// Which object versions hold a file's bytes.

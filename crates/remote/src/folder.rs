@@ -10,6 +10,7 @@ mod fault;
 mod find;
 mod levels;
 mod list;
+mod names;
 mod place;
 mod read;
 mod stamp;

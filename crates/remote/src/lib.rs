@@ -11,6 +11,7 @@ mod error;
 #[cfg(feature = "testing")]
 pub mod fake;
 mod folder;
+mod key;
 mod limit;
 mod metadata;
 mod meter;
@@ -25,10 +26,11 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use fake::Fake;
 pub use folder::Folder;
+pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
 pub use object::{
-    Body, Condition, Entry, Extent, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
+    Body, Condition, Entry, Extent, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
     Personality, PutOptions, UPLOAD_ID, UploadId, Version,
 };
 pub use prefix::{Prefixed, prefixed};

@@ -28,9 +28,12 @@ use crate::{
     PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 
-/// How long an upload's answer may take, sending its bytes included; one that stands still is given
-/// up long before. One value for all, because each has its own pool of connections.
+/// How long a large upload's answer may take, sending its bytes included; one that stands still is
+/// given up long before. One value for all, because each has its own pool of connections.
 const UPLOAD_MAX: Duration = Duration::from_mins(15);
+
+/// Up to here an upload has no more time than any other call: a line that is slower is down.
+const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// One bucket of S3.
 #[derive(Clone)]
@@ -82,7 +85,7 @@ impl S3 {
         options: &PutOptions,
     ) -> Result<Option<String>> {
         let op = "put";
-        let crc32c = text::crc32c(&bytes);
+        let (crc32c, length) = (text::crc32c(&bytes), bytes.len());
         let (if_match, if_none_match) = conditions(&options.condition);
         let request = self
             .client
@@ -95,7 +98,7 @@ impl S3 {
             .checksum_crc32_c(crc32c)
             .body(ByteStream::from(bytes))
             .customize()
-            .config_override(patient());
+            .config_override(patient_with(length));
         let request = match self.payload {
             Payload::Signed => request,
             Payload::Plain => request.disable_payload_signing(),
@@ -103,12 +106,6 @@ impl S3 {
         let put = request.send().await;
         Ok(put.map_err(|error| of_write(op, key, &options.condition, &error))?.e_tag)
     }
-}
-
-/// As much time as an upload may take.
-fn patient() -> aws_sdk_s3::config::Builder {
-    let timeouts = TimeoutConfig::builder().read_timeout(UPLOAD_MAX).build();
-    aws_sdk_s3::Config::builder().timeout_config(timeouts)
 }
 
 /// The key as text; S3 takes nothing else.
@@ -159,6 +156,17 @@ fn timestamp(time: Option<&DateTime>) -> Timestamp {
         secs: time.secs(),
         nanos: time.subsec_nanos(),
     })
+}
+
+/// As much time as the store may work, or a slow line send.
+fn patient() -> aws_sdk_s3::config::Builder {
+    let timeouts = TimeoutConfig::builder().read_timeout(UPLOAD_MAX).build();
+    aws_sdk_s3::Config::builder().timeout_config(timeouts)
+}
+
+/// As much time as an upload of `length` bytes may take.
+fn patient_with(length: usize) -> aws_sdk_s3::config::Builder {
+    if length <= SMALL_BYTES_MAX { aws_sdk_s3::Config::builder() } else { patient() }
 }
 
 #[async_trait]
@@ -229,7 +237,7 @@ impl Remote for S3 {
         bytes: Bytes,
     ) -> Result<PartTag> {
         let op = "upload part";
-        let crc32c = text::crc32c(&bytes);
+        let (crc32c, length) = (text::crc32c(&bytes), bytes.len());
         let request = self
             .client
             .upload_part()
@@ -240,7 +248,7 @@ impl Remote for S3 {
             .checksum_crc32_c(&crc32c)
             .body(ByteStream::from(bytes))
             .customize()
-            .config_override(patient());
+            .config_override(patient_with(length));
         let request = match self.payload {
             Payload::Signed => request,
             Payload::Plain => request.disable_payload_signing(),

@@ -95,6 +95,12 @@ impl BackingFile {
         is_claimed
     }
 
+    /// Whether nobody else has it open or mapped. A disk that cannot tell has no mappings that
+    /// outlive their descriptors either, because the kernel does not take its files for its own.
+    pub(crate) fn is_ours_alone(self: &Arc<BackingFile>) -> bool {
+        Arc::strong_count(self) == 1 && lock::is_alone(&self.file).unwrap_or(true)
+    }
+
     /// Lets go of the claim.
     pub(crate) fn disclaim(&self) -> io::Result<()> {
         lock::release(&self.file, USE_BYTE)

@@ -43,6 +43,29 @@ pub(crate) fn release(file: &File, byte: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte)
 }
 
+/// `F_SETSIG` of `linux/fcntl.h`, the same on every architecture.
+const F_SETSIG: i32 = 10;
+
+/// Whether nobody else has the file open, not even through a mapping that outlived its descriptor.
+///
+/// A write lease (fcntl(2), `F_SETLEASE`) is granted only then. It is given back at once.
+pub(crate) fn is_alone(file: &File) -> io::Result<bool> {
+    // Who opens the file just now makes the kernel tell us; the usual signal for that would end us.
+    command(file, F_SETSIG, libc::SIGURG)?;
+    match command(file, libc::F_SETLEASE, libc::F_WRLCK) {
+        Ok(()) => command(file, libc::F_SETLEASE, libc::F_UNLCK).map(|()| true),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn command(file: &File, command: i32, argument: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and these commands take a
+    // number and no pointer.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 fn kind(mode: Mode) -> i32 {
     match mode {
         Mode::Shared => libc::F_RDLCK,
@@ -67,7 +90,20 @@ fn set(file: &File, command: i32, kind: i32, byte: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mode, attempt, release};
+    use super::{Mode, attempt, is_alone, release};
+
+    #[test]
+    fn a_file_that_someone_else_has_open_is_not_ours_alone() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let ours = std::fs::File::options().read(true).write(true).open(path.path()).unwrap();
+        assert!(!is_alone(&ours).unwrap(), "the temporary file itself is open");
+        let path = path.into_temp_path();
+        assert!(is_alone(&ours).unwrap());
+        let reader = std::fs::File::open(&path).unwrap();
+        assert!(!is_alone(&ours).unwrap());
+        drop(reader);
+        assert!(is_alone(&ours).unwrap());
+    }
 
     #[test]
     fn two_opens_of_one_process_exclude_each_other() {

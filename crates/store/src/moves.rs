@@ -209,6 +209,10 @@ pub(crate) fn adopt(
 pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<Cached>>> {
     let mut guard = staged.guard("restore")?;
     let body = guard.body();
+    // Asked first: what is found to be unchanged afterwards stays so.
+    if body.lent == Lent::ToKernel && !body.file.is_ours_alone() {
+        return Ok(None);
+    }
     staged.rescan_body(body)?;
     if body.residency != Residency::Clean || body.home == Home::Recovery {
         return Ok(None);
@@ -231,7 +235,7 @@ fn become_cached(
     let ground = staged.ground();
     let body = guard.body();
     assert_eq!(body.residency, Residency::Clean, "only the bucket's bytes are cached");
-    if body.lent == Lent::ToKernel && 1 < Arc::strong_count(&body.file) {
+    if body.lent == Lent::ToKernel && !body.file.is_ours_alone() {
         return Ok(None);
     }
     let identity = body.published.clone().expect("a clean file was published as something");

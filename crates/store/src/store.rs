@@ -210,6 +210,11 @@ impl Store {
         })
     }
 
+    /// Records what is here of one version, for other processes and for after a crash.
+    pub fn record(&self, cached: &Arc<Cached>) -> Result<()> {
+        self.shared.table.save_files(std::slice::from_ref(cached))
+    }
+
     /// Records what is only known in memory: what is here, and when it was last used. Also the time
     /// to learn what other processes added to the cache.
     pub fn checkpoint(&self) -> Result<()> {

@@ -114,7 +114,7 @@ impl Table {
         Ok(())
     }
 
-    fn save_files(&self, files: &[Arc<Cached>]) -> Result<()> {
+    pub(crate) fn save_files(&self, files: &[Arc<Cached>]) -> Result<()> {
         for batch in files.chunks(BATCH_FILES_MAX) {
             let turn = self.ground.turn();
             let (sources, news): (Vec<&Arc<Cached>>, Vec<VersionNews<'_>>) =

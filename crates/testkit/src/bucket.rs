@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
+use crate::dialog::Dialog;
 use crate::login::Login;
-use crate::place::{Scratch, clean_env, python};
+use crate::place::clean_env;
 
 /// What a client says of an object without reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl<'a> Bucket<'a> {
 
     /// Makes or replaces an object; the error is the store's own word for it.
     pub fn try_put(&self, key: &str, bytes: &[u8]) -> Result<(), String> {
-        let file = self.client.files.path().join(unique());
+        let file = self.client.files.join(unique());
         fs::write(&file, bytes).expect("the scratch disk takes a file");
         let answer = self.ask(json!({"do": "put", "key": key, "file": file}));
         fs::remove_file(&file).expect("written above");
@@ -90,7 +89,7 @@ impl<'a> Bucket<'a> {
 
     /// The bytes of an object, if it is there.
     pub fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let file = self.client.files.path().join(unique());
+        let file = self.client.files.join(unique());
         self.found(key, json!({"do": "get", "key": key, "file": file}))?;
         let bytes = fs::read(&file).expect("the client wrote it");
         fs::remove_file(&file).expect("read above");
@@ -154,56 +153,31 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// A boto3 process that answers one request a line.
+/// A boto3 process.
 #[derive(Debug)]
 pub(crate) struct Client {
-    pipes: Mutex<Pipes>,
-    files: Scratch,
-}
-
-#[derive(Debug)]
-struct Pipes {
-    // Its standard input takes the requests.
-    process: Child,
-    answers: BufReader<ChildStdout>,
+    dialog: Mutex<Dialog>,
+    // Where bytes are handed over. In the server's folder, which goes with it: the server that all
+    // tests share is never dropped.
+    files: PathBuf,
 }
 
 impl Client {
-    pub(crate) fn new(endpoint: &str, login: &Login) -> Client {
-        let files = Scratch::new();
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("py/bucket.py");
-        let mut command = Command::new(python());
-        command.arg(script).args([endpoint, &login.user, &login.secret]);
-        command.env_clear().envs(clean_env()).env("HOME", files.path());
-        let mut process = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("there is a Python, see above");
-        let answers = BufReader::new(process.stdout.take().expect("asked for above"));
-        Client { pipes: Mutex::new(Pipes { process, answers }), files }
+    pub(crate) fn new(endpoint: &str, login: &Login, files: PathBuf) -> Client {
+        fs::create_dir_all(&files).expect("the server's folder takes a folder");
+        let mut command = Dialog::command("bucket.py");
+        command.args([endpoint, &login.user, &login.secret]);
+        command.env_clear().envs(clean_env()).env("HOME", &files);
+        Client { dialog: Mutex::new(Dialog::new(command)), files }
     }
 
     fn ask(&self, request: &Value) -> Result<Value, String> {
-        // A test that failed in here has said so; the pipe is still in step, line by line.
-        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
-        let requests = pipes.process.stdin.as_mut().expect("piped when it was started");
-        writeln!(requests, "{request}").expect("the client lives");
-        let mut answer = String::new();
-        pipes.answers.read_line(&mut answer).expect("the client answers");
-        let mut answer: Value = serde_json::from_str(&answer).expect("the client speaks JSON");
+        // A test that failed in here has said so; the dialog is still in step, line by line.
+        let mut answer = self.dialog.lock().unwrap_or_else(PoisonError::into_inner).ask(request);
         match answer["error"].as_str() {
             Some(error) => Err(error.to_owned()),
             None => Ok(answer["answer"].take()),
         }
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let pipes = self.pipes.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Waiting ends its input first, and with it the process.
-        let _ = pipes.process.wait();
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bucket;
 mod command;
+mod dialog;
 mod disk;
 mod files;
 pub mod layers;
@@ -13,6 +14,7 @@ mod minio;
 mod mount;
 mod noise;
 mod place;
+mod program;
 mod server;
 pub mod wait;
 
@@ -29,3 +31,4 @@ pub use minio::MinIo;
 pub use mount::{Attempt, Mount, Plan, mounted_at};
 pub use noise::noise;
 pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder};
+pub use program::{Opening, Program};

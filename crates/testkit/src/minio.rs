@@ -17,6 +17,10 @@ use crate::wait;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const COMMAND_WITHIN: Duration = Duration::from_mins(1);
 
+const READS_ONLY: &str = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+    "Action": ["s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject"],
+    "Resource": ["arn:aws:s3:::*"]}]}"#;
+
 /// A running store.
 #[derive(Debug)]
 pub struct MinIo {
@@ -62,7 +66,9 @@ impl MinIo {
 
     /// A new empty bucket.
     pub fn bucket(&self) -> Bucket<'_> {
-        let client = self.client.get_or_init(|| Client::new(&self.endpoint(), &Login::root()));
+        let client = self.client.get_or_init(|| {
+            Client::new(&self.endpoint(), &Login::root(), self.folder.join("client"))
+        });
         Bucket::create(client, self.endpoint())
     }
 
@@ -91,7 +97,12 @@ impl MinIo {
     pub fn reader(&self) -> Login {
         let login = Login { user: "quayfs-reader".into(), secret: "quayfs-reads-only".into() };
         self.mc(&["admin", "user", "add", "it", &login.user, &login.secret]).ok();
-        let attach = ["admin", "policy", "attach", "it", "readonly", "--user", &login.user];
+        // The server's own policy of that kind does not let its holder list a bucket.
+        let policy = self.folder.join("reads-only.json");
+        std::fs::write(&policy, READS_ONLY).expect("the scratch disk takes a file");
+        let policy = policy.to_str().expect("a plain path");
+        self.mc(&["admin", "policy", "create", "it", "reads-only", policy]).ok();
+        let attach = ["admin", "policy", "attach", "it", "reads-only", "--user", &login.user];
         let attached = self.mc(&attach);
         // Another test of this process may have attached it.
         let attached_before = attached.stderr.contains("already");
@@ -176,7 +187,8 @@ mod tests {
         let store = MinIo::start();
         let bucket = store.bucket();
         bucket.put("seen", b"bytes");
-        let client = super::Client::new(&store.endpoint(), &store.reader());
+        let client =
+            super::Client::new(&store.endpoint(), &store.reader(), store.folder.join("reader"));
         let seen = bucket.through(&client);
         assert_eq!(seen.get("seen").as_deref(), Some(&b"bytes"[..]));
         assert!(seen.try_put("unseen", b"bytes").is_err_and(|error| error == "AccessDenied"));

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::bucket::Bucket;
 use crate::command::{Finished, run};
 use crate::login::Login;
-use crate::place::{Scratch, clean_env, quayfs, set_mode};
+use crate::place::{Scratch, clean_env, log_level, quayfs, set_mode};
 use crate::wait;
 
 /// A debug build, on a machine that is busy with other tests, answers within this.
@@ -233,7 +233,11 @@ impl Plan {
     fn mount_command(&self) -> Command {
         let mut command = self.command(["mount", &self.url]);
         command.arg(&self.path).arg("--cache-dir").arg(&self.state);
-        command.arg("--log-file").arg(self.log()).args(&self.flags);
+        command.arg("--log-file").arg(self.log());
+        if let Some(level) = log_level() {
+            command.arg("--log-level").arg(level);
+        }
+        command.args(&self.flags);
         command
     }
 

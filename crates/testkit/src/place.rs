@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "the environment says where the tools are")]
 
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,11 @@ pub fn dev_dir() -> PathBuf {
 /// Whether the long forms of the tests were asked for.
 pub fn is_long() -> bool {
     env::var_os("QUAYFS_LONG").is_some_and(|value| value == "1")
+}
+
+/// What the mounts of the tests log, where that is asked for.
+pub(crate) fn log_level() -> Option<OsString> {
+    env::var_os("QUAYFS_TEST_LOG")
 }
 
 /// The `quayfs` binary under test: `QUAYFS_BIN`, else the one built beside the running test.
@@ -56,7 +61,7 @@ pub fn root_folder() -> PathBuf {
 }
 
 /// What a test may hand on to the programs it starts: nothing of the caller's clouds and keys.
-pub(crate) fn clean_env() -> Vec<(&'static str, std::ffi::OsString)> {
+pub(crate) fn clean_env() -> Vec<(&'static str, OsString)> {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
     vec![("PATH", path), ("LANG", "C.UTF-8".into()), ("RUST_BACKTRACE", "1".into())]
 }

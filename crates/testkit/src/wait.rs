@@ -59,10 +59,10 @@ pub fn within<T: Send + 'static>(
         // Nobody listens any more when this took too long.
         let _ = done.send(body());
     });
-    match result.recv_timeout(limit) {
-        Ok(result) => result,
-        Err(_) => panic!("after {limit:?} there was no end of {what}"),
-    }
+    let Ok(result) = result.recv_timeout(limit) else {
+        panic!("after {limit:?} there was no end of {what}");
+    };
+    result
 }
 
 /// The time, for measuring how long something took.

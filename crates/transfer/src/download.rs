@@ -18,12 +18,21 @@ use crate::{Fetcher, Result};
 #[derive(Debug)]
 pub struct Download {
     shared: Arc<Shared>,
-    cached: Arc<Cached>,
+    place: Place,
     extents: Vec<Extent>,
     /// Invariant: no byte is in two of them; what a flight brings is in the store before it leaves.
     flights: Mutex<Vec<Arc<Flight>>>,
     /// Where its readers are.
     cursors: Mutex<Cursors>,
+}
+
+/// Where the bytes go that are fetched.
+#[derive(Debug)]
+enum Place {
+    /// Into the cache, for the next reader.
+    Cached(Arc<Cached>),
+    /// To the reader only: the disk had no room even for an empty file.
+    Nowhere { identity: Vec<u8>, size: u64 },
 }
 
 /// How often a reader tries again when what it waited for was evicted before it was read. A cache
@@ -33,40 +42,70 @@ const TRIES_MAX: usize = 3;
 /// The largest request for a reader that waits.
 const DEMAND_BYTES_MAX: u64 = 8 << 20;
 
-/// How much of a file [`Download::ensure`] has under way at a time.
-const ENSURE_BYTES_MAX: u64 = 128 << 20;
-
 impl Download {
     /// Reads of `extents` through `cached`.
     pub fn new(fetcher: &Fetcher, cached: Arc<Cached>, extents: Vec<Extent>) -> Arc<Download> {
+        Download::with(fetcher, Place::Cached(cached), extents)
+    }
+
+    /// Reads of the version `identity` of `size` bytes past a cache that has no room at all.
+    pub fn uncached(
+        fetcher: &Fetcher,
+        (identity, size): (&[u8], u64),
+        extents: Vec<Extent>,
+    ) -> Arc<Download> {
+        Download::with(fetcher, Place::Nowhere { identity: identity.to_vec(), size }, extents)
+    }
+
+    fn with(fetcher: &Fetcher, place: Place, extents: Vec<Extent>) -> Arc<Download> {
         Arc::new(Download {
             shared: Arc::clone(&fetcher.shared),
-            cached,
+            place,
             extents,
             flights: Mutex::default(),
             cursors: Mutex::default(),
         })
     }
 
-    /// The bytes that are here.
-    pub fn cached(&self) -> &Arc<Cached> {
-        &self.cached
+    /// The bytes that are here, if there is a place for them.
+    pub fn cached(&self) -> Option<&Arc<Cached>> {
+        match &self.place {
+            Place::Cached(cached) => Some(cached),
+            Place::Nowhere { .. } => None,
+        }
+    }
+
+    /// Which version it is.
+    pub fn identity(&self) -> &[u8] {
+        match &self.place {
+            Place::Cached(cached) => cached.identity(),
+            Place::Nowhere { identity, .. } => identity,
+        }
+    }
+
+    /// How many bytes there are.
+    pub fn size(&self) -> u64 {
+        match &self.place {
+            Place::Cached(cached) => cached.size(),
+            Place::Nowhere { size, .. } => *size,
+        }
     }
 
     /// Reads `range`, which lies within the file, fetching what is not here.
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
+        let Some(cached) = self.cached() else { return self.read_uncached(range).await };
         let mut buffer = vec![0; usize::try_from(range.len()).expect("reads fit in memory")];
-        let mut here = self.cached.read(range.start(), &mut buffer)?;
+        let mut here = cached.read(range.start(), &mut buffer)?;
         if !here {
-            self.cover(range, DEMAND_BYTES_MAX, Urgency::Demand);
+            self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         }
-        self.look_ahead(range);
+        self.look_ahead(cached, range);
         for _ in 0..TRIES_MAX {
             if here {
                 return Ok(buffer);
             }
-            match self.land(range).await {
-                Ok(()) => here = self.cached.read(range.start(), &mut buffer)?,
+            match self.land(cached, range).await {
+                Ok(()) => here = cached.read(range.start(), &mut buffer)?,
                 Err(error) if error.is_full() => break,
                 Err(error) => return Err(error),
             }
@@ -74,50 +113,43 @@ impl Download {
         if here { Ok(buffer) } else { self.read_uncached(range).await }
     }
 
-    /// Waits until all of `range` is here.
-    pub async fn ensure(self: &Arc<Self>, range: ByteRange) -> Result<()> {
-        for part in range.pieces(ENSURE_BYTES_MAX) {
-            self.land(part).await?;
-        }
-        Ok(())
-    }
-
     /// Starts what is missing of `range` and waits for all of it.
-    async fn land(self: &Arc<Self>, range: ByteRange) -> Result<()> {
-        if self.cached.missing(range).is_none() {
+    async fn land(self: &Arc<Self>, cached: &Arc<Cached>, range: ByteRange) -> Result<()> {
+        if cached.missing(range).is_none() {
             return Ok(());
         }
-        for flight in self.cover(range, DEMAND_BYTES_MAX, Urgency::Demand) {
+        for flight in self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand) {
             flight.landed(range).await?;
         }
         Ok(())
     }
 
-    fn look_ahead(self: &Arc<Self>, read: ByteRange) {
-        if self.cached.is_complete() {
+    fn look_ahead(self: &Arc<Self>, cached: &Arc<Cached>, read: ByteRange) {
+        if cached.is_complete() {
             return;
         }
         let limits = self.shared.limits;
-        let ahead = self.cursors.lock().on_read(read, self.cached.size(), limits);
+        let ahead = self.cursors.lock().on_read(read, cached.size(), limits);
         if let Some(ahead) = ahead {
-            self.cover(ahead.range, ahead.piece_bytes, Urgency::Guess);
+            self.cover(cached, ahead.range, ahead.piece_bytes, Urgency::Guess);
         }
     }
 
     /// Makes sure that a flight is under way for every missing granule of `range`; returns them.
     fn cover(
         self: &Arc<Self>,
+        cached: &Arc<Cached>,
         range: ByteRange,
         piece_bytes: u64,
         urgency: Urgency,
     ) -> Vec<Arc<Flight>> {
-        let size = self.cached.size();
+        let size = cached.size();
         let Some(range) = range.aligned(GRANULE_BYTES).below(size) else { return Vec::new() };
         let mut started: Vec<(Arc<Flight>, Report)> = Vec::new();
         let mut flights = self.flights.lock();
         let mut from = range.start();
         while let Some(rest) = ByteRange::new(from, range.end()) {
-            let Some(missing) = self.cached.missing(rest) else { break };
+            let Some(missing) = cached.missing(rest) else { break };
             from = missing.end();
             for gap in gaps(missing, &flights) {
                 for piece in gap.pieces(piece_bytes) {
@@ -140,17 +172,24 @@ impl Download {
             }
         }
         for (flight, report) in started {
-            self.shared.runtime.spawn(Arc::clone(self).fly(flight, report));
+            let cached = Arc::clone(cached);
+            self.shared.runtime.spawn(Arc::clone(self).fly(cached, flight, report));
         }
         covering
     }
 
     /// One flight from its turn to its end.
-    async fn fly(self: Arc<Self>, flight: Arc<Flight>, report: Report) {
+    async fn fly(self: Arc<Self>, cached: Arc<Cached>, flight: Arc<Flight>, report: Report) {
         let turn = self.shared.turn(&flight).await;
         let remote = self.shared.remote.as_ref();
-        let landed = fetch(remote, &self.extents, &self.cached, flight.range(), &report).await;
+        let landed = fetch(remote, &self.extents, &cached, flight.range(), &report).await;
         drop(turn);
+        if landed.is_ok()
+            && cached.is_complete()
+            && let Err(error) = self.shared.store.record(&cached)
+        {
+            tracing::warn!(%error, "what was fetched could not be recorded");
+        }
         // First off the table, then the failure: who sees it and tries again starts a new flight.
         self.flights.lock().retain(|other| !Arc::ptr_eq(other, &flight));
         if let Err(error) = landed {

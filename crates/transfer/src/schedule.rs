@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base::{Budget, Metrics, Permit};
 use remote::Remote;
+use store::Store;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -29,6 +30,7 @@ pub struct Fetcher {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) remote: Arc<dyn Remote>,
+    pub(crate) store: Store,
     pub(crate) budget: Budget,
     pub(crate) runtime: Handle,
     pub(crate) metrics: Arc<Metrics>,
@@ -51,9 +53,9 @@ pub(crate) struct Turn<'a> {
 const FETCH_BYTES: u64 = 1 << 20;
 
 impl Fetcher {
-    /// Fetches from `remote` on `runtime`, holding bytes of `budget`.
+    /// Fetches from `remote` into `store` on `runtime`, holding bytes of `budget`.
     pub fn new(
-        remote: Arc<dyn Remote>,
+        (remote, store): (Arc<dyn Remote>, Store),
         budget: Budget,
         runtime: Handle,
         metrics: Arc<Metrics>,
@@ -70,6 +72,7 @@ impl Fetcher {
         Fetcher {
             shared: Arc::new(Shared {
                 remote,
+                store,
                 budget,
                 runtime,
                 metrics,

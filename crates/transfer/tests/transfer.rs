@@ -34,7 +34,7 @@ impl World {
         let store =
             Store::open(options, Arc::new(ManualClock::default()), Arc::clone(&metrics)).unwrap();
         let fetcher = Fetcher::new(
-            Arc::new(bucket.clone()),
+            (Arc::new(bucket.clone()), store.clone()),
             Budget::new(64 * MIB),
             Handle::current(),
             Arc::clone(&metrics),
@@ -81,8 +81,8 @@ async fn a_random_read_fetches_its_granule_and_nothing_else() {
     assert_eq!(download.read(read).await.unwrap(), slice(&bytes, read));
     assert_eq!(world.bucket.calls(Op::Get), 1);
     let granule = read.aligned(GRANULE_BYTES);
-    assert_eq!(download.cached().missing(granule), None);
-    assert_eq!(download.cached().missing(range(0, 5 * MIB)), Some(range(0, 5 * MIB)));
+    assert_eq!(download.cached().unwrap().missing(granule), None);
+    assert_eq!(download.cached().unwrap().missing(range(0, 5 * MIB)), Some(range(0, 5 * MIB)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,16 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, Counter, Errno, Timestamp};
+use base::{ByteRange, Counter, Errno};
 use namespace::{Published, SetAttr, Target};
 use remote::{Condition, Extent, Key, Version};
 use store::{Adopted, ErrorKind, Sealed, Staged};
 use transfer::{Download, UploadJob};
 
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite};
+use crate::file::{Announced, Bytes, File, Named, Overwrite, Times, Turn};
 use crate::note::Note;
-use crate::order::Turn;
 use crate::vfs::{Unpublished, Vfs};
 
 /// How much of the base is taken over at a time.
@@ -29,6 +28,9 @@ const SEAL_TRIES_MAX: usize = 100;
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
+/// Between looks whether a mapping that outlived its descriptors is gone.
+const LINGER_DELAY: Duration = Duration::from_secs(1);
+
 impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
     pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
@@ -36,7 +38,8 @@ impl Vfs {
         self.commit_in_turn(file, &turn).await
     }
 
-    /// Commits in the background, again and again while the store cannot be reached.
+    /// Commits in the background: again and again while the store cannot be reached, and until the
+    /// kernel can no longer write to the backing file.
     pub(crate) fn commit_later(self: &Arc<Self>, file: &Arc<File>) {
         if !file.begin_committing() {
             return;
@@ -44,13 +47,21 @@ impl Vfs {
         let (vfs, file) = (Arc::clone(self), Arc::clone(file));
         self.runtime.spawn(async move {
             let mut delay = RETRY_DELAY_MIN;
-            while let Err(error) = vfs.commit(&file).await {
-                tracing::warn!(ino = %file.ino(), %error, "an upload failed");
-                if !error.may_pass() {
-                    break;
+            loop {
+                match vfs.commit(&file).await.and_then(|()| vfs.restore(&file)) {
+                    Ok(()) if file.is_dirty() => {}
+                    // A mapping outlived its descriptors; nothing says when it goes.
+                    Ok(()) if file.is_lingering() => vfs.clock.sleep(LINGER_DELAY).await,
+                    Ok(()) => break,
+                    Err(error) => {
+                        tracing::warn!(ino = %file.ino(), %error, "an upload failed");
+                        if !error.may_pass() {
+                            break;
+                        }
+                        vfs.clock.sleep(delay).await;
+                        delay = (delay * 2).min(RETRY_DELAY_MAX);
+                    }
                 }
-                vfs.clock.sleep(delay).await;
-                delay = (delay * 2).min(RETRY_DELAY_MAX);
             }
             file.end_committing();
             vfs.retire(&file);
@@ -60,7 +71,7 @@ impl Vfs {
     /// Commits everything; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
         let mut unpublished = Vec::new();
-        for file in self.files.dirty() {
+        for file in self.files.staged() {
             if let Err(error) = self.commit(&file).await {
                 unpublished.push(Unpublished { reason: error.to_string() });
             }
@@ -95,7 +106,9 @@ impl Vfs {
 
     async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
         let Some(staged) = file.staged() else { return Ok(Step::Nothing) };
-        staged.rescan()?;
+        if staged.rescan()? {
+            file.touch(self.clock.wall());
+        }
         if !file.is_dirty() {
             return Ok(Step::Nothing);
         }
@@ -111,7 +124,7 @@ impl Vfs {
         match uploaded {
             Ok((target, version)) => {
                 self.publish(file, &staged, sealed, &target, &version)?;
-                file.time_published(written);
+                file.times_published(written);
                 file.announce(Announced::No);
                 if file.is_dirty() {
                     self.prepare(file).await?;
@@ -126,14 +139,10 @@ impl Vfs {
     }
 
     /// Tells the names the size and time of what is about to be uploaded; returns where to.
-    async fn aim(
-        &self,
-        file: &File,
-        sealed: &Sealed,
-        written: Option<Timestamp>,
-    ) -> Result<Target> {
+    async fn aim(&self, file: &File, sealed: &Sealed, written: Option<Times>) -> Result<Target> {
+        let (mtime, ctime) = written.map(|times| (times.mtime, times.ctime)).unzip();
         let size = Some(sealed.size());
-        let change = SetAttr { size, mtime: written, ..SetAttr::default() };
+        let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
         Ok(self.namespace.target(file.ino())?)
     }
@@ -162,7 +171,7 @@ impl Vfs {
         };
         while let Some(missing) = staged.missing(range) {
             for part in missing.pieces(FILL_BYTES) {
-                let Some(part) = part.below(base.cached().size()) else { break };
+                let Some(part) = part.below(base.size()) else { break };
                 let bytes = base.read(part).await?;
                 staged.fill(part.start(), &bytes)?;
             }
@@ -256,6 +265,15 @@ impl Vfs {
     }
 
     /// What the staged bytes of a file say of themselves; `upload` is empty before there is one.
+    pub(crate) fn note_of(&self, file: &File, name: Named) -> Result<Vec<u8>> {
+        match name {
+            Named::Yes => Ok(self.note(&self.namespace.target(file.ino())?, "").to_bytes()),
+            // It is never published, and after a crash nobody misses it.
+            Named::No => Ok(Vec::new()),
+        }
+    }
+
+    /// What the staged bytes that are to become `target` say of themselves.
     pub(crate) fn note(&self, target: &Target, upload: &str) -> Note {
         Note {
             volume: self.options.volume.clone(),

@@ -6,10 +6,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use store::Staged;
+use tokio::sync::OwnedMutexGuard;
 use transfer::Download;
 
 use crate::io_mode::IoMode;
-use crate::order::Turn;
+
+/// The right to change what is published of a file.
+pub(crate) type Turn = OwnedMutexGuard<()>;
+
+/// When a file was last changed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its bytes, or what `utimens` said of them.
+    pub(crate) mtime: Timestamp,
+    /// Its bytes or attributes.
+    pub(crate) ctime: Timestamp,
+}
 
 /// A file in use. One for each inode, shared by all its handles.
 #[derive(Debug)]
@@ -19,8 +31,8 @@ pub(crate) struct File {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
-    /// When it was last written here, until that is published.
-    written: Mutex<Option<Timestamp>>,
+    /// When it was last changed here, until that is published.
+    written: Mutex<Option<Times>>,
     /// Uploads of it that may have arrived although they failed, the last few.
     unanswered: Mutex<Vec<String>>,
     /// Whether the names know that its bytes are being changed here.
@@ -116,6 +128,13 @@ impl File {
         }
     }
 
+    /// Whether nobody has it open, but the kernel may still write to its backing file.
+    pub(crate) fn is_lingering(&self) -> bool {
+        let state = self.state.read();
+        let staged = matches!(state.bytes, Bytes::Staged { .. });
+        state.handles == 0 && staged && state.name == Named::Yes && !state.is_dirty()
+    }
+
     /// Whether there are bytes here that the bucket should have and has not.
     pub(crate) fn is_dirty(&self) -> bool {
         self.state.read().is_dirty()
@@ -124,23 +143,31 @@ impl File {
     /// Its size, as readers here see it.
     pub(crate) fn size(&self) -> u64 {
         match &self.state.read().bytes {
-            Bytes::Clean(download) => download.cached().size(),
+            Bytes::Clean(download) => download.size(),
             Bytes::Staged { staged, .. } => staged.size(),
         }
     }
 
     /// Notes the time of a write.
     pub(crate) fn touch(&self, now: Timestamp) {
-        *self.written.lock() = Some(now);
+        *self.written.lock() = Some(Times { mtime: now, ctime: now });
     }
 
-    /// When it was last written, if that is not published yet.
-    pub(crate) fn written(&self) -> Option<Timestamp> {
+    /// Notes that attributes were changed, and the time of the last write with them if it is given.
+    /// Names know the attributes; of a file with unpublished bytes they do not know the times.
+    pub(crate) fn attributes_changed(&self, mtime: Option<Timestamp>, now: Timestamp) {
+        if let Some(written) = &mut *self.written.lock() {
+            *written = Times { mtime: mtime.unwrap_or(written.mtime), ctime: now };
+        }
+    }
+
+    /// When it was last changed, if that is not published yet.
+    pub(crate) fn written(&self) -> Option<Times> {
         *self.written.lock()
     }
 
-    /// The time `published` has reached the names; a later one has not.
-    pub(crate) fn time_published(&self, published: Option<Timestamp>) {
+    /// These times have reached the names; later ones have not.
+    pub(crate) fn times_published(&self, published: Option<Times>) {
         let mut written = self.written.lock();
         if *written == published {
             *written = None;
@@ -150,9 +177,9 @@ impl File {
     /// `attr` as of now: names know the published size and time only.
     pub(crate) fn overlay(&self, attr: &mut Attr) {
         attr.size = self.size();
-        if let Some(written) = self.written() {
-            attr.mtime = written;
-            attr.ctime = written;
+        if let Some(Times { mtime, ctime }) = self.written() {
+            attr.mtime = mtime;
+            attr.ctime = ctime;
         }
     }
 
@@ -202,5 +229,11 @@ impl State {
             (Bytes::Staged { staged, .. }, Named::Yes) => staged.is_dirty(),
             (Bytes::Staged { .. }, Named::No) | (Bytes::Clean(_), _) => false,
         }
+    }
+
+    /// Whether nothing is lost when it is forgotten.
+    pub(crate) fn is_spent(&self) -> bool {
+        let kept = matches!((&self.bytes, self.name), (Bytes::Staged { .. }, Named::Yes));
+        self.handles == 0 && !kept
     }
 }

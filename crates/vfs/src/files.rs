@@ -12,7 +12,7 @@ use crate::file::{File, Named};
 /// The table of files in use.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Invariant: a file that has handles, or bytes to publish, is in it.
+    /// Invariant: a file that has handles, or staged bytes and a name, is in it.
     table: Mutex<HashMap<Ino, Arc<File>>>,
 }
 
@@ -49,7 +49,7 @@ impl Files {
     pub(crate) fn retire(&self, file: &Arc<File>) -> Option<Arc<File>> {
         let mut table = self.table.lock();
         let state = file.state.read();
-        let idle = state.handles == 0 && !state.is_dirty();
+        let idle = state.is_spent();
         drop(state);
         let ours = table.get(&file.ino()).is_some_and(|other| Arc::ptr_eq(other, file));
         if idle && ours { table.remove(&file.ino()) } else { None }
@@ -59,6 +59,12 @@ impl Files {
     pub(crate) fn dirty(&self) -> Vec<Arc<File>> {
         let table = self.table.lock();
         table.values().filter(|file| file.is_dirty()).map(Arc::clone).collect()
+    }
+
+    /// Every file in use that has a staged file, to which the kernel may have written unseen.
+    pub(crate) fn staged(&self) -> Vec<Arc<File>> {
+        let table = self.table.lock();
+        table.values().filter(|file| file.staged().is_some()).map(Arc::clone).collect()
     }
 
     /// Marks `ino` as nameless, if it is in use.

@@ -12,12 +12,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::OwnedMutexGuard;
-
-use crate::file::File;
-
-/// The right to change what is published of a file.
-pub(crate) type Turn = OwnedMutexGuard<()>;
+use crate::file::{File, Turn};
 
 /// Takes the turns of up to two files in the one order that cannot deadlock.
 pub(crate) async fn both(

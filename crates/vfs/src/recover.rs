@@ -26,6 +26,11 @@ impl Vfs {
     pub async fn recover(&self) -> Result<Recovered> {
         let mut recovered = Recovered::default();
         for Orphan { staged, note, state } in self.store.orphans()? {
+            if note.is_empty() {
+                // The bytes of a file that had lost its name.
+                self.store.discard(&staged)?;
+                continue;
+            }
             // What is unreadable or of another volume stays for who can read it.
             let Some(note) = Note::from_bytes(&note) else { continue };
             if note.volume != self.options.volume {

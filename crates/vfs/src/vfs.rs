@@ -126,8 +126,13 @@ impl Vfs {
         size: u64,
         extents: Vec<Extent>,
     ) -> Result<Arc<Download>> {
-        let cached = self.store.cached(identity, size)?;
-        Ok(Download::new(&self.fetcher, cached, extents))
+        match self.store.cached(identity, size) {
+            Ok(cached) => Ok(Download::new(&self.fetcher, cached, extents)),
+            Err(error) if error.kind == store::ErrorKind::Full => {
+                Ok(Download::uncached(&self.fetcher, (identity, size), extents))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives back references to an inode; the last lets the names forget it.

@@ -1,24 +1,25 @@
 //! Two write one object: nobody's bytes are mixed, and nobody's are lost without a word.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::fs;
 
 use rustix::io::Errno;
-use testkit::{close, noise, wait};
+use testkit::{Opening, Program, noise, wait};
 
-use crate::{SOON, TTL, errno, holds, mounted};
+use crate::{SOON, TTL, errno, finds, holds, mounted};
 
 #[test]
 fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
     let (bucket, mount) = mounted();
     let (old, theirs) = (noise(1, 500_000), noise(2, 400_000));
     bucket.put("file", &old);
-    wait::until("the object to appear", TTL, || mount.join("file").exists());
-    let file = OpenOptions::new().write(true).open(mount.join("file")).unwrap();
-    file.write_all_at(b"our edit", 1000).unwrap();
+    // Read once, so that what is not edited is here, too.
+    wait::until("the object to appear", TTL, || {
+        fs::read(mount.join("file")).is_ok_and(|read| read == old)
+    });
+    let mut program = Program::open(&mount.join("file"), Opening::Edit).unwrap();
+    program.write_at(b"our edit", 1000).unwrap();
     bucket.put("file", &theirs);
-    assert_eq!(errno(close(file)), Errno::STALE);
+    assert_eq!(errno(program.close()), Errno::STALE);
 
     assert!(bucket.get("file").unwrap() == theirs, "the other's object was replaced");
     let mut ours = old;
@@ -31,16 +32,32 @@ fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
 }
 
 #[test]
+fn an_edit_of_which_the_rest_is_gone_is_kept_at_its_place() {
+    let (bucket, mount) = mounted();
+    let theirs = noise(2, 400_000);
+    bucket.put("file", &noise(1, 500_000));
+    wait::until("the object to appear", TTL, || mount.join("file").exists());
+    let mut program = Program::open(&mount.join("file"), Opening::Edit).unwrap();
+    program.write_at(b"our edit", 200_000).unwrap();
+    bucket.put("file", &theirs);
+    assert_eq!(errno(program.close()), Errno::STALE);
+    assert!(bucket.get("file").unwrap() == theirs, "the other's object was replaced");
+    let recovery = mount.state().join("recovery");
+    let is_kept = |bytes: &[u8]| bytes.get(200_000..200_008) == Some(b"our edit");
+    wait::until("our bytes to be in the recovery folder", SOON, || finds(&recovery, is_kept));
+}
+
+#[test]
 fn a_file_written_whole_replaces_what_came_meanwhile() {
     let (bucket, mount) = mounted();
     bucket.put("file", b"old");
     wait::until("the object to appear", TTL, || mount.join("file").exists());
     for (round, name) in ["file", "new"].into_iter().enumerate() {
-        let mut file = File::create(mount.join(name)).unwrap();
+        let mut program = Program::open(&mount.join(name), Opening::Whole).unwrap();
         let ours = noise(round as u64, 300_000);
-        file.write_all(&ours).unwrap();
+        program.write(&ours).unwrap();
         bucket.put(name, b"theirs, in between");
-        close(file).unwrap();
+        program.close().unwrap();
         assert!(bucket.get(name).unwrap() == ours, "{name}");
         assert!(fs::read(mount.join(name)).unwrap() == ours, "{name}");
     }
@@ -49,11 +66,10 @@ fn a_file_written_whole_replaces_what_came_meanwhile() {
 #[test]
 fn an_exclusive_create_does_not_replace_what_came_meanwhile() {
     let (bucket, mount) = mounted();
-    let mut file =
-        OpenOptions::new().write(true).create_new(true).open(mount.join("lock")).unwrap();
-    file.write_all(b"ours").unwrap();
+    let mut program = Program::open(&mount.join("lock"), Opening::Exclusive).unwrap();
+    program.write(b"ours").unwrap();
     bucket.put("lock", b"theirs");
-    assert_eq!(errno(close(file)), Errno::STALE);
+    assert_eq!(errno(program.close()), Errno::STALE);
     assert_eq!(bucket.get("lock").as_deref(), Some(&b"theirs"[..]));
     let recovery = mount.state().join("recovery");
     wait::until("our bytes to be in the recovery folder", SOON, || holds(&recovery, b"ours"));
@@ -65,13 +81,13 @@ fn an_edit_of_an_object_that_was_deleted_meanwhile_is_not_lost() {
     let mut want = noise(1, 300_000);
     bucket.put("file", &want);
     wait::until("the object to appear", TTL, || mount.join("file").exists());
-    let file = OpenOptions::new().write(true).open(mount.join("file")).unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Edit).unwrap();
     assert!(fs::read(mount.join("file")).unwrap() == want);
-    file.write_all_at(b"our edit", 1000).unwrap();
+    program.write_at(b"our edit", 1000).unwrap();
     want[1000..1008].copy_from_slice(b"our edit");
     bucket.delete("file");
     let recovery = mount.state().join("recovery");
-    match close(file) {
+    match program.close() {
         Ok(()) => assert!(bucket.get("file").unwrap() == want),
         Err(_) => wait::until("our bytes to be kept", SOON, || holds(&recovery, &want)),
     }

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::sync::mpsc;
 
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Plan, Shape, SlowLink, close, mounted_at, noise, wait, write_new};
+use testkit::{
+    MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, close, mounted_at, noise, wait,
+    write_new,
+};
 
 use crate::{SOON, TTL, errno, holds, mounted, names};
 
@@ -60,10 +63,10 @@ fn a_dead_mount_is_mounted_over_without_an_unmount() {
 fn what_was_written_and_never_closed_is_in_the_recovery_folder() {
     let (bucket, mount) = mounted();
     let bytes = noise(1, 700_000);
-    let mut file = File::create(mount.join("unclosed")).unwrap();
-    file.write_all(&bytes).unwrap();
+    let mut program = Program::open(&mount.join("unclosed"), Opening::Whole).unwrap();
+    program.write(&bytes).unwrap();
     mount.kill();
-    drop(file);
+    drop(program);
     let attempt = mount.umount().attempt();
     let said = attempt.finished.report();
     assert!(attempt.finished.stderr.contains("recovery"), "not a word of it: {said}");
@@ -79,10 +82,10 @@ fn an_edit_that_was_never_closed_leaves_the_object_as_it_was() {
     let (bucket, mount) = mounted();
     let bytes = noise(1, 700_000);
     write_new(&mount.join("file"), &bytes).unwrap();
-    let mut file = File::options().append(true).open(mount.join("file")).unwrap();
-    file.write_all(b"never closed").unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Append).unwrap();
+    program.write(b"never closed").unwrap();
     mount.kill();
-    drop(file);
+    drop(program);
     let mount = mount.umount().mount();
     assert!(bucket.get("file").unwrap() == bytes);
     assert!(fs::read(mount.join("file")).unwrap() == bytes);

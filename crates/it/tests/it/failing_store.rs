@@ -1,11 +1,10 @@
 //! A store that is down, silent or far: errors within the deadline, never a hang, never a lie.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Plan, Shape, SlowLink, close, noise, read_at, wait};
+use testkit::{MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, noise, read_at, wait};
 
 use crate::{SOON, TTL, errno, holds};
 
@@ -24,10 +23,10 @@ fn a_close_fails_with_eio_while_the_store_is_down_and_the_bytes_are_kept() {
     let store = MinIo::start();
     let (bucket, mount) = mounted_over(&store);
     let bytes = noise(1, 300_000);
-    let mut file = File::create(mount.join("file")).unwrap();
-    file.write_all(&bytes).unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+    program.write(&bytes).unwrap();
     store.stop();
-    assert_eq!(errno(wait::within("close", WITHIN, || close(file))), Errno::IO);
+    assert_eq!(errno(wait::within("close", WITHIN, || program.close())), Errno::IO);
 
     store.start_again();
     let said = mount.try_umount();
@@ -40,10 +39,10 @@ fn a_close_fails_with_eio_while_the_store_is_down_and_the_bytes_are_kept() {
 fn a_close_fails_with_eio_while_the_store_is_silent() {
     let store = MinIo::start();
     let (_bucket, mount) = mounted_over(&store);
-    let mut file = File::create(mount.join("file")).unwrap();
-    file.write_all(b"bytes").unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+    program.write(b"bytes").unwrap();
     store.freeze();
-    assert_eq!(errno(wait::within("close", WITHIN, || close(file))), Errno::IO);
+    assert_eq!(errno(wait::within("close", WITHIN, || program.close())), Errno::IO);
     store.thaw();
 }
 
@@ -51,15 +50,15 @@ fn a_close_fails_with_eio_while_the_store_is_silent() {
 fn a_sync_fails_while_the_store_is_down_and_succeeds_when_it_is_back() {
     let store = MinIo::start();
     let (bucket, mount) = mounted_over(&store);
-    let mut file = File::create(mount.join("file")).unwrap();
-    file.write_all(b"bytes").unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+    program.write(b"bytes").unwrap();
     store.stop();
-    let synced = file.try_clone().unwrap();
-    assert_eq!(errno(wait::within("fsync", WITHIN, move || synced.sync_all())), Errno::IO);
+    let (synced, mut program) = wait::within("fsync", WITHIN, move || (program.sync(), program));
+    assert_eq!(errno(synced), Errno::IO);
     store.start_again();
-    file.sync_all().unwrap();
+    program.sync().unwrap();
     assert_eq!(bucket.get("file").as_deref(), Some(&b"bytes"[..]));
-    close(file).unwrap();
+    program.close().unwrap();
 }
 
 #[test]

@@ -56,11 +56,19 @@ fn errno<T>(result: std::io::Result<T>) -> rustix::io::Errno {
 
 /// Whether some file below `folder` begins with `bytes`.
 fn holds(folder: &Path, bytes: &[u8]) -> bool {
+    finds(folder, |found| found.starts_with(bytes))
+}
+
+/// Whether the bytes of some file below `folder` are what is looked for.
+fn finds(folder: &Path, is_it: impl Fn(&[u8]) -> bool + Copy) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| {
         let path = entry.path();
-        let is_it = |found: Vec<u8>| found.starts_with(bytes);
-        if path.is_dir() { holds(&path, bytes) } else { std::fs::read(path).is_ok_and(is_it) }
+        if path.is_dir() {
+            finds(&path, is_it)
+        } else {
+            std::fs::read(path).is_ok_and(|found| is_it(&found))
+        }
     })
 }
 

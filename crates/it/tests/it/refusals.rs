@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use testkit::{Finished, Login, MinIo, Plan, mounted_at};
+use testkit::{Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, wait, write_new};
 
 use crate::mounted;
 
@@ -78,10 +78,13 @@ fn a_mount_point_that_is_not_there() {
 #[test]
 fn a_mount_point_that_is_a_file() {
     let bucket = MinIo::shared().bucket();
-    let plan = Plan::of(&bucket);
-    let path = plan.folder("other").join("plain");
+    let folder = Scratch::new();
+    let path = folder.path().join("plain");
     fs::write(&path, b"bytes").unwrap();
-    check(plan.at(&path), &[&["plain"], &["not a directory", "not a folder", "is a file"]]);
+    check(
+        Plan::of(&bucket).at(&path),
+        &[&["plain"], &["not a directory", "not a folder", "is a file"]],
+    );
     assert_eq!(fs::read(&path).unwrap(), b"bytes");
 }
 
@@ -100,9 +103,11 @@ fn a_mount_point_that_is_in_use() {
 
 #[test]
 fn a_url_of_an_unknown_kind() {
-    for url in ["ftp://host/path", "bucket", "/path", "s3:/bucket", "s3://", "S3//x", ""] {
+    for url in ["ftp://host/path", "bucket", "/path", "s3:/bucket", "S3//x", ""] {
         check(Plan::of_url(url), &[&["s3://"], &["file://"]]);
     }
+    check(Plan::of_url("s3://"), &[&["s3://bucket"]]);
+    check(Plan::of_url("file://folder"), &[&["file:///"]]);
 }
 
 #[test]
@@ -117,15 +122,35 @@ fn a_folder_that_is_not_there() {
 fn flags_that_make_no_sense() {
     for (flags, word) in [
         (["--cache-size", "much"], "--cache-size"),
-        (["--metadata-ttl", "-3"], "--metadata-ttl"),
-        (["--part-size", "1"], "part"),
-        (["--memory-limit", "0"], "memory"),
+        (["--metadata-ttl", "never"], "--metadata-ttl"),
         (["--deadline", "soon"], "--deadline"),
         (["--no-such-flag", "x"], "--no-such-flag"),
     ] {
         let bucket = MinIo::shared().bucket();
         let finished = Plan::of(&bucket).flags(flags).attempt().refused();
         says(&finished, &[&[word]]);
+    }
+}
+
+#[test]
+fn limits_that_are_too_small_are_refused_or_work_all_the_same() {
+    let bucket = MinIo::shared().bucket();
+    let flags = ["--memory-limit", "--part-size", "--cache-size", "--metadata-ttl"];
+    for (number, flag) in flags.into_iter().enumerate() {
+        let attempt = Plan::of(&bucket).flags([flag, "0"]).attempt();
+        if !attempt.finished.status.success() {
+            says(&attempt.refused(), &[&[flag.trim_start_matches('-')]]);
+            continue;
+        }
+        let mount = attempt.ok();
+        let (path, bytes) = (mount.join(format!("file{number}")), noise(1, 20_000_000));
+        let want = bytes.clone();
+        wait::within(flag, WITHIN * 2, move || {
+            write_new(&path, &bytes).unwrap();
+            assert!(fs::read(&path).unwrap() == bytes);
+        });
+        assert!(bucket.get(&format!("file{number}")).unwrap() == want, "{flag}");
+        mount.umount();
     }
 }
 

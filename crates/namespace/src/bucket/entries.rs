@@ -10,7 +10,8 @@ use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptio
 use super::changes::Claim;
 use super::looks::{Looks, Source};
 use super::nodes::{Bytes, File, Folder, Kind, Place};
-use super::{Shared, State, keys, listing};
+use super::shared::{Shared, State};
+use super::{keys, listing};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
 
 /// How often a name is looked up anew that others change meanwhile.

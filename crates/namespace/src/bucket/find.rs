@@ -7,11 +7,12 @@ use base::{Ino, Name};
 use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
 
 use super::ask::Ask;
+use super::flight::Scope;
+use super::keys;
 use super::listing::{self, Seen, There};
 use super::nodes::{Kind, Place};
-use super::pages::Scope;
-use super::{Shared, State};
-use super::{keys, tree::Tree};
+use super::shared::{Shared, State};
+use super::tree::Tree;
 use crate::{Error, Result};
 
 /// Questions this close together belong together, even where nothing is believed for that long.

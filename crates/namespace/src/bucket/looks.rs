@@ -81,7 +81,7 @@ impl Looks {
         self.owner.gid = change.gid.unwrap_or(self.owner.gid);
         self.atime = change.atime.unwrap_or(self.atime);
         self.mtime = change.mtime.unwrap_or(self.mtime);
-        self.ctime = now;
+        self.ctime = change.ctime.unwrap_or(now);
         self.source = Source::Here;
     }
 

@@ -5,43 +5,17 @@ use std::time::Duration;
 
 use base::{Ino, Name};
 use futures::FutureExt;
-use futures::future::{BoxFuture, Shared as SharedFuture, WeakShared};
+use futures::future::{BoxFuture, Shared as SharedFuture};
 use remote::Key;
 
 use super::changes::Ticket;
+use super::flight::{Answer, Flight, Outcome, Scope};
+use super::keys;
 use super::listing::{self, Told};
 use super::nodes::Place;
+use super::shared::{Shared, State};
 use super::window::{Range, Window};
-use super::{Shared, State, keys};
 use crate::{Entry, Error, Result};
-
-/// Which part of a folder a listing is of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Scope {
-    /// All pages.
-    All,
-    /// The first page.
-    First,
-    /// The page that begins with a name.
-    From(Name),
-}
-
-/// What a listing brought. It is in the tree already.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    /// Which names it was about; `None` if the folder was moved meanwhile.
-    pub(super) range: Option<Range>,
-    /// Every entry of the folder, after a listing of all pages.
-    pub(super) entries: Vec<Entry>,
-}
-
-type Outcome = std::result::Result<Arc<Answer>, Arc<Error>>;
-
-/// A listing that others may join.
-pub(super) struct Flight {
-    began: Duration,
-    outcome: WeakShared<BoxFuture<'static, Outcome>>,
-}
 
 /// A listing about to be done.
 struct Trip {

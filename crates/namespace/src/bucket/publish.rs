@@ -3,8 +3,8 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
-use super::Shared;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
+use super::shared::Shared;
 use crate::{Content, Error, ErrorKind, Published, Result, Target};
 
 impl Shared {

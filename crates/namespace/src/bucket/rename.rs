@@ -9,8 +9,9 @@ use std::sync::Arc;
 use base::{Ino, Name};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Version};
 
+use super::keys;
 use super::nodes::{Bytes, Kind, Node, Place, Stored};
-use super::{Shared, State, keys};
+use super::shared::{Shared, State};
 use crate::{Error, ErrorKind, RenameMode, Result};
 
 const OP: &str = "rename";

@@ -2,7 +2,7 @@
 
 use futures::FutureExt as _;
 
-use super::{Bench, Check};
+use super::bench::{Bench, Check};
 use crate::{Entry, Key, ListRequest};
 
 pub(super) const ALL: &[Check] = &[

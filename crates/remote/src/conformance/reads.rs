@@ -4,7 +4,7 @@ use base::ByteRange;
 use bytes::Bytes;
 use futures::FutureExt as _;
 
-use super::{Bench, Check, collect, pattern};
+use super::bench::{Bench, Check, collect, pattern};
 use crate::{ErrorKind, Version};
 
 pub(super) const ALL: &[Check] = &[

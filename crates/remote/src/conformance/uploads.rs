@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::try_join_all;
 
-use super::{Bench, Check, metadata, pattern, plainly};
+use super::bench::{Bench, Check, metadata, pattern, plainly};
 use crate::{Condition, ErrorKind, Key, PartNumber, PartTag, PutOptions, UploadId};
 
 pub(super) const ALL: &[Check] = &[

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::join_all;
 
-use super::{Bench, Check, metadata, plainly, when};
+use super::bench::{Bench, Check, metadata, plainly, when};
 use crate::{Condition, ErrorKind, Key, PutOptions, Version};
 
 pub(super) const ALL: &[Check] = &[

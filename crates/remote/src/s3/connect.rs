@@ -49,6 +49,9 @@ pub struct S3Options {
     pub addressing: Addressing,
     /// As whom to ask.
     pub credentials: Credentials,
+    /// How long a connection, and then the beginning of an answer, may take; at most the limits
+    /// that hold anyway, 5 s and 30 s.
+    pub patience: Duration,
 }
 
 impl S3Options {
@@ -60,6 +63,7 @@ impl S3Options {
             region: None,
             addressing: Addressing::Auto,
             credentials: Credentials::Default,
+            patience: ANSWER_MAX,
         }
     }
 }
@@ -127,8 +131,10 @@ async fn client_in(
     metadata_service: imds::Client,
     region: Region,
 ) -> Client {
-    let timeouts =
-        TimeoutConfig::builder().connect_timeout(CONNECT_MAX).read_timeout(ANSWER_MAX).build();
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(options.patience.min(CONNECT_MAX))
+        .read_timeout(options.patience.min(ANSWER_MAX))
+        .build();
     let loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http.clone())
         .region(region.clone())

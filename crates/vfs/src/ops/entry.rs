@@ -6,7 +6,7 @@ use base::{Attr, Errno, Ino, Name};
 use namespace::{NewNode, RenameMode};
 
 use crate::errno::{Error, Result};
-use crate::file::File;
+use crate::file::{File, Turn};
 use crate::handles::Access;
 use crate::order;
 use crate::vfs::Vfs;
@@ -78,7 +78,7 @@ impl Vfs {
 
     /// An edited object is published before it is renamed, because the object that moves is the
     /// published one. A file that was never published has no object and only changes its name.
-    async fn settle(self: &Arc<Self>, file: &Arc<File>, turn: &order::Turn) -> Result<()> {
+    async fn settle(self: &Arc<Self>, file: &Arc<File>, turn: &Turn) -> Result<()> {
         let target = self.namespace.target(file.ino())?;
         match target.condition {
             remote::Condition::Absent => Ok(()),

@@ -34,8 +34,8 @@ impl Vfs {
         }
         if change != SetAttr::default() {
             self.namespace.set_attr(ino, change).await?;
-            if let (Some(mtime), Some(file)) = (change.mtime, self.files.find(ino)) {
-                file.touch(mtime);
+            if let Some(file) = self.files.find(ino) {
+                file.attributes_changed(change.mtime, self.clock.wall());
             }
         }
         self.attr(ino).await

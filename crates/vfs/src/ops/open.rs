@@ -102,8 +102,8 @@ impl Vfs {
         file.state.write().io.close();
         self.files.leave(&file);
         self.restore(&file)?;
-        // What mappings wrote after the close, and what a failed close left.
-        if file.is_dirty() {
+        // What mappings wrote after the close or still may write, and what a failed close left.
+        if file.is_dirty() || file.is_lingering() {
             self.commit_later(&file);
         } else {
             self.retire(&file);
@@ -185,9 +185,7 @@ impl Vfs {
         }
         state.io.open_cached();
         let kept = match &state.bytes {
-            Bytes::Clean(download) => {
-                self.inodes.pages_opened(file.ino(), download.cached().identity())
-            }
+            Bytes::Clean(download) => self.inodes.pages_opened(file.ino(), download.identity()),
             Bytes::Staged { .. } => self.inodes.pages_written(file.ino()),
         };
         Ok(if kept { Pages::Keep } else { Pages::Anew })
@@ -197,8 +195,9 @@ impl Vfs {
     /// the disk, because the kernel cannot be given another while it is open.
     fn stage_in_place(&self, file: &File, state: &mut State) -> Result<()> {
         let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
-        let note = self.note(&self.namespace.target(file.ino())?, "").to_bytes();
-        let staged = self.store.stage(&note, Base::Take(Arc::clone(download.cached())))?;
+        let note = self.note_of(file, state.name)?;
+        let cached = download.cached().ok_or(Error::Call(Errno::ENOSPC))?;
+        let staged = self.store.stage(&note, Base::Take(Arc::clone(cached)))?;
         state.bytes = Bytes::Staged { staged, base: None };
         Ok(())
     }
@@ -207,7 +206,8 @@ impl Vfs {
     pub(crate) fn stage(&self, file: &File) -> Result<()> {
         let mut state = file.state.write();
         let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
-        let whole = download.cached().is_complete();
+        let cached = download.cached().ok_or(Error::Call(Errno::ENOSPC))?;
+        let whole = cached.is_complete();
         if state.io.is_passthrough() {
             return self.stage_in_place(file, &mut state);
         }
@@ -219,13 +219,9 @@ impl Vfs {
             }
         }
         let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
-        let cached = Arc::clone(download.cached());
+        let cached = Arc::clone(download.cached().ok_or(Error::Call(Errno::ENOSPC))?);
         let bytes = cached.size();
-        let note = match state.name {
-            Named::Yes => self.note(&self.namespace.target(file.ino())?, "").to_bytes(),
-            // It is never published, and after a crash nobody misses it.
-            Named::No => Vec::new(),
-        };
+        let note = self.note_of(file, state.name)?;
         let staged = self.store.stage(&note, Base::Over { cached, bytes })?;
         let base = Some(Arc::clone(download));
         state.bytes = Bytes::Staged { staged, base };
@@ -234,7 +230,7 @@ impl Vfs {
 
     /// After a close, a file that was staged and that nobody changed may be a clean one again. What
     /// the kernel wrote past us through a mapping is found here.
-    fn restore(&self, file: &File) -> Result<()> {
+    pub(crate) fn restore(&self, file: &File) -> Result<()> {
         let mut state = file.state.write();
         let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
             return Ok(());
@@ -255,7 +251,7 @@ impl Vfs {
 /// The backing file of a clean, complete file.
 fn whole_file(state: &State) -> Option<Arc<BackingFile>> {
     match (&state.bytes, state.name) {
-        (Bytes::Clean(download), Named::Yes) => download.cached().passthrough(),
+        (Bytes::Clean(download), Named::Yes) => download.cached()?.passthrough(),
         (Bytes::Clean(_), Named::No) | (Bytes::Staged { .. }, _) => None,
     }
 }

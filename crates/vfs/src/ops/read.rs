@@ -41,7 +41,7 @@ enum Here {
 fn read_here(file: &File, offset: u64, size: u32) -> Result<Here> {
     let state = file.state.read();
     let end = match &state.bytes {
-        Bytes::Clean(download) => download.cached().size(),
+        Bytes::Clean(download) => download.size(),
         Bytes::Staged { staged, .. } => staged.size(),
     };
     let wanted = ByteRange::at(offset, u64::from(size)).and_then(|range| range.below(end));

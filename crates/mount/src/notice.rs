@@ -1,0 +1,14 @@
+//! What the user is told when a mount answers.
+
+use std::path::PathBuf;
+
+/// What the user is told when the mount answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The credentials cannot write, so the mount is read-only.
+    ReadOnly(String),
+    /// An earlier mount left this many files, which are in the bucket now.
+    Resumed(u64),
+    /// An earlier mount left bytes that nobody was promised; they are here.
+    Kept(PathBuf),
+}

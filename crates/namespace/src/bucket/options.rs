@@ -1,0 +1,35 @@
+//! What a bucket is told to be like when it is opened.
+
+use std::time::Duration;
+
+use crate::Owner;
+
+/// What a bucket's files are like, and how much of them is remembered.
+#[derive(Clone, Debug)]
+pub struct BucketOptions {
+    /// Endpoint and bucket, and whatever else tells this store's keys from another's.
+    pub store_identity: String,
+    /// For how long the bucket's word on names and attributes is believed.
+    pub metadata_ttl: Duration,
+    /// Whose the files are that nobody says anything else of.
+    pub owner: Owner,
+    /// Permission bits of such files.
+    pub file_mode: u16,
+    /// Permission bits of such folders.
+    pub folder_mode: u16,
+    /// How many nodes are remembered that the kernel does not hold; at least one.
+    pub nodes_max: usize,
+}
+
+impl Default for BucketOptions {
+    fn default() -> BucketOptions {
+        BucketOptions {
+            store_identity: String::new(),
+            metadata_ttl: Duration::from_secs(1),
+            owner: Owner { uid: 0, gid: 0 },
+            file_mode: 0o644,
+            folder_mode: 0o755,
+            nodes_max: 1_000_000,
+        }
+    }
+}
