@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fuse::{MountErrorKind, Unmount};
+use fuse::{MountError, MountErrorKind, Unmount};
 
 use crate::control::{Asked, Drain};
 use crate::error::Error;
@@ -32,6 +32,10 @@ pub enum Progress {
     /// The daemon was dead; its mount is cleared away.
     WasDead,
 }
+
+/// How long programs that are just ending may take: 1 s.
+const BUSY_TRIES_MAX: u32 = 10;
+const BUSY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long the daemon may take to end after it was detached.
 const END_PATIENCE: Duration = Duration::from_mins(1);
@@ -62,12 +66,24 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Force::No => Unmount::Normal,
         Force::Yes => Unmount::Lazy,
     };
-    match fuse::unmount_path(dir, how) {
+    match unmount_patiently(dir, how) {
         // It ended between our question and now.
         Err(error) if error.kind == MountErrorKind::NotMounted => {}
         other => other?,
     }
     daemon.end(END_PATIENCE).map_err(silent)
+}
+
+/// Unmounts; programs that are just ending get a moment to close their files.
+#[expect(clippy::disallowed_methods, reason = "a person waits, and there is nothing to listen to")]
+fn unmount_patiently(dir: &Path, how: Unmount) -> Result<(), MountError> {
+    for _ in 1..BUSY_TRIES_MAX {
+        match fuse::unmount_path(dir, how) {
+            Err(error) if error.kind == MountErrorKind::Busy => std::thread::sleep(BUSY_DELAY),
+            done => return done,
+        }
+    }
+    fuse::unmount_path(dir, how)
 }
 
 /// Listens until the drain is over; returns what could not be uploaded.

@@ -95,33 +95,22 @@ impl Download {
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
         let Some(cached) = self.cached() else { return self.read_uncached(range).await };
         let mut buffer = vec![0; usize::try_from(range.len()).expect("reads fit in memory")];
-        let mut here = cached.read(range.start(), &mut buffer)?;
-        if !here {
-            self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
+        if cached.read(range.start(), &mut buffer)? {
+            self.look_ahead(cached, range);
+            return Ok(buffer);
         }
+        let mut flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         self.look_ahead(cached, range);
         for _ in 0..TRIES_MAX {
-            if here {
-                return Ok(buffer);
-            }
-            match self.land(cached, range).await {
-                Ok(()) => here = cached.read(range.start(), &mut buffer)?,
+            match landed(&flights, range).await {
+                Ok(()) if cached.read(range.start(), &mut buffer)? => return Ok(buffer),
+                Ok(()) => {}
                 Err(error) if error.is_full() => break,
                 Err(error) => return Err(error),
             }
+            flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         }
-        if here { Ok(buffer) } else { self.read_uncached(range).await }
-    }
-
-    /// Starts what is missing of `range` and waits for all of it.
-    async fn land(self: &Arc<Self>, cached: &Arc<Cached>, range: ByteRange) -> Result<()> {
-        if cached.missing(range).is_none() {
-            return Ok(());
-        }
-        for flight in self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand) {
-            flight.landed(range).await?;
-        }
-        Ok(())
+        self.read_uncached(range).await
     }
 
     fn look_ahead(self: &Arc<Self>, cached: &Arc<Cached>, read: ByteRange) {
@@ -212,6 +201,14 @@ impl Download {
         self.shared.metrics.add(Counter::UncachedReadBytes, range.len());
         Ok(buffer)
     }
+}
+
+/// Waits until what `flights` bring of `range` is in the store.
+async fn landed(flights: &[Arc<Flight>], range: ByteRange) -> Result<()> {
+    for flight in flights {
+        flight.landed(range).await?;
+    }
+    Ok(())
 }
 
 /// What of `range` no flight brings.

@@ -28,9 +28,6 @@ const SEAL_TRIES_MAX: usize = 100;
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
-/// Between looks whether a mapping that outlived its descriptors is gone.
-const LINGER_DELAY: Duration = Duration::from_secs(1);
-
 impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
     pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
@@ -42,23 +39,27 @@ impl Vfs {
     /// kernel can no longer write to the backing file.
     pub(crate) fn commit_later(self: &Arc<Self>, file: &Arc<File>) {
         if !file.begin_committing() {
+            file.nudge();
             return;
         }
         let (vfs, file) = (Arc::clone(self), Arc::clone(file));
         self.runtime.spawn(async move {
-            let mut delay = RETRY_DELAY_MIN;
+            let (mut delay, mut linger) = (RETRY_DELAY_MIN, RETRY_DELAY_MIN);
             loop {
                 match vfs.commit(&file).await.and_then(|()| vfs.restore(&file)) {
                     Ok(()) if file.is_dirty() => {}
-                    // A mapping outlived its descriptors; nothing says when it goes.
-                    Ok(()) if file.is_lingering() => vfs.clock.sleep(LINGER_DELAY).await,
+                    // A mapping may have outlived its descriptors; nothing says when it goes.
+                    Ok(()) if file.is_lingering() => {
+                        vfs.wait(&file, linger).await;
+                        linger = (linger * 2).min(RETRY_DELAY_MAX);
+                    }
                     Ok(()) => break,
                     Err(error) => {
                         tracing::warn!(ino = %file.ino(), %error, "an upload failed");
                         if !error.may_pass() {
                             break;
                         }
-                        vfs.clock.sleep(delay).await;
+                        vfs.wait(&file, delay).await;
                         delay = (delay * 2).min(RETRY_DELAY_MAX);
                     }
                 }
@@ -66,6 +67,14 @@ impl Vfs {
             file.end_committing();
             vfs.retire(&file);
         });
+    }
+
+    /// Waits before another try; a new reason to try ends the wait.
+    async fn wait(&self, file: &File, delay: Duration) {
+        tokio::select! {
+            () = self.clock.sleep(delay) => {}
+            () = file.nudged() => {}
+        }
     }
 
     /// Commits everything; returns what could not be.
@@ -113,7 +122,12 @@ impl Vfs {
             return Ok(Step::Nothing);
         }
         let written = file.written();
-        let sealed = Arc::new(self.seal(file, &staged).await?);
+        let sealed = match self.seal(file, &staged).await {
+            Ok(sealed) => Arc::new(sealed),
+            // What our edit left out is gone for good.
+            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
+            Err(error) => return Err(error),
+        };
         let uploaded = match self.aim(file, &sealed, written).await {
             Ok(target) => {
                 self.upload(file, &staged, &sealed, &target).await.map(|done| (target, done))
@@ -239,7 +253,7 @@ impl Vfs {
         match self.store.adopt(staged, sealed, &identity)? {
             Adopted::Clean(cached) => {
                 let extents = whole_object(&target.key, version, size);
-                state.bytes = Bytes::Clean(Download::new(&self.fetcher, cached, extents));
+                state.clean(Download::new(&self.fetcher, cached, extents));
             }
             // Newer bytes, or a kernel that may write some at any moment: it stays staged.
             Adopted::StillDirty | Adopted::Kept => {}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use store::Staged;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Notify, OwnedMutexGuard};
 use transfer::Download;
 
 use crate::io_mode::IoMode;
@@ -39,6 +39,8 @@ pub(crate) struct File {
     announced: AtomicBool,
     /// Whether a task is on its way to commit it.
     committing: AtomicBool,
+    /// Wakes that task from its wait.
+    nudge: Notify,
 }
 
 /// Whether the names know that a file's bytes are being changed here.
@@ -58,6 +60,7 @@ pub(crate) struct State {
     pub(crate) io: IoMode,
     /// Handles that are open.
     pub(crate) handles: u32,
+    pub(crate) mapped: Mapped,
     pub(crate) name: Named,
     pub(crate) overwrite: Overwrite,
 }
@@ -73,6 +76,40 @@ pub(crate) enum Bytes {
         /// What shows through where nothing was written.
         base: Option<Arc<Download>>,
     },
+}
+
+/// Whether the kernel may write to the backing file past us, through a shared mapping.
+///
+/// ```text
+///   Never ──open──▶ Open ──last close──▶ Closed ──open──▶ Open
+///     ◀──────────── it is a clean file again ─────┘
+/// ```
+///
+/// A mapping of a backing file outlives its descriptor, and no request says when it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mapped {
+    Never,
+    Open { handles: u32 },
+    Closed,
+}
+
+impl Mapped {
+    /// A handle was opened through which the backing file can be mapped for writing.
+    pub(crate) fn opened(self) -> Mapped {
+        match self {
+            Mapped::Never | Mapped::Closed => Mapped::Open { handles: 1 },
+            Mapped::Open { handles } => Mapped::Open { handles: handles + 1 },
+        }
+    }
+
+    /// Such a handle was closed.
+    pub(crate) fn closed(self) -> Mapped {
+        match self {
+            Mapped::Open { handles: 1 } => Mapped::Closed,
+            Mapped::Open { handles } => Mapped::Open { handles: handles - 1 },
+            Mapped::Never | Mapped::Closed => panic!("a close in {self:?}"),
+        }
+    }
 }
 
 /// Whether the file still has a name.
@@ -101,6 +138,7 @@ impl File {
                 bytes,
                 io: IoMode::Idle,
                 handles: 0,
+                mapped: Mapped::Never,
                 name: Named::Yes,
                 overwrite,
             }),
@@ -108,6 +146,7 @@ impl File {
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
             committing: AtomicBool::new(false),
+            nudge: Notify::new(),
         }
     }
 
@@ -128,11 +167,10 @@ impl File {
         }
     }
 
-    /// Whether nobody has it open, but the kernel may still write to its backing file.
+    /// Whether a mapping may have outlived its descriptors, so that bytes may still change unseen.
     pub(crate) fn is_lingering(&self) -> bool {
         let state = self.state.read();
-        let staged = matches!(state.bytes, Bytes::Staged { .. });
-        state.handles == 0 && staged && state.name == Named::Yes && !state.is_dirty()
+        state.mapped == Mapped::Closed && state.name == Named::Yes && !state.is_dirty()
     }
 
     /// Whether there are bytes here that the bucket should have and has not.
@@ -217,6 +255,16 @@ impl File {
         !self.committing.swap(true, Ordering::AcqRel)
     }
 
+    /// There is a new reason to commit it.
+    pub(crate) fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// Resolves when there is a new reason to commit it.
+    pub(crate) async fn nudged(&self) {
+        self.nudge.notified().await;
+    }
+
     /// The task is over.
     pub(crate) fn end_committing(&self) {
         self.committing.store(false, Ordering::Release);
@@ -224,6 +272,12 @@ impl File {
 }
 
 impl State {
+    /// The bucket has the bytes, and nobody writes them.
+    pub(crate) fn clean(&mut self, download: Arc<Download>) {
+        self.bytes = Bytes::Clean(download);
+        self.mapped = Mapped::Never;
+    }
+
     pub(crate) fn is_dirty(&self) -> bool {
         match (&self.bytes, self.name) {
             (Bytes::Staged { staged, .. }, Named::Yes) => staged.is_dirty(),

@@ -8,30 +8,10 @@ use base::{Errno, HandleId};
 use parking_lot::RwLock;
 use store::BackingFile;
 
+use crate::access::Access;
 use crate::dir::Dir;
 use crate::errno::{Error, Result};
 use crate::file::File;
-
-/// What a file is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Reading.
-    Read,
-    /// Writing.
-    Write,
-    /// Both.
-    ReadWrite,
-}
-
-impl Access {
-    /// Whether writes may come.
-    pub fn writes(self) -> bool {
-        match self {
-            Access::Read => false,
-            Access::Write | Access::ReadWrite => true,
-        }
-    }
-}
 
 /// One open of a file.
 #[derive(Debug)]
@@ -42,7 +22,7 @@ pub(crate) struct Handle {
     pub(crate) opener: u32,
     /// The backing file, if the kernel may write to it past us, through a mapping. While it is held
     /// here the store does not take the file for a clean one.
-    pub(crate) _lent: Option<Arc<BackingFile>>,
+    pub(crate) lent: Option<Arc<BackingFile>>,
 }
 
 /// All open files and folders of a mount.

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use crate::handles::Access;
+use crate::access::Access;
 use crate::kernel::Backing;
 use store::BackingFile;
 
@@ -112,7 +112,7 @@ pub(crate) enum Whole {
 #[cfg(test)]
 mod tests {
     use super::{Choice, IoMode, Lent, Whole};
-    use crate::handles::Access;
+    use crate::access::Access;
     use crate::kernel::Backing;
 
     #[derive(Debug)]

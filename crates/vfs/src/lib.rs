@@ -3,6 +3,7 @@
 //! [`Vfs`] has one method an operation of the kernel's. Each is an `async fn` that does not wait
 //! where the answer is known; see `ARCHITECTURE.md` for the life of a read and of a write.
 
+mod access;
 mod commit;
 mod dir;
 mod errno;
@@ -18,8 +19,9 @@ mod order;
 mod recover;
 mod vfs;
 
+pub use access::Access;
 pub use errno::{Error, Result, errno};
-pub use handles::Access;
+
 pub use kernel::{Backing, Kernel};
 pub use ops::dir::{DirEntry, DirPage, Plus};
 pub use ops::open::{Opened, Pages};

@@ -75,7 +75,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         Arc::clone(&metrics),
     ));
     let fetcher = Fetcher::new(
-        Arc::clone(&remote),
+        (Arc::clone(&remote), store.clone()),
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),

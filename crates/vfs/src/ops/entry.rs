@@ -5,9 +5,9 @@ use std::sync::Arc;
 use base::{Attr, Errno, Ino, Name};
 use namespace::{NewNode, RenameMode};
 
+use crate::access::Access;
 use crate::errno::{Error, Result};
 use crate::file::{File, Turn};
-use crate::handles::Access;
 use crate::order;
 use crate::vfs::Vfs;
 

@@ -8,11 +8,12 @@ use remote::Condition;
 use store::{BackingFile, Base, ErrorKind};
 use transfer::Download;
 
+use crate::access::Access;
 use crate::commit::whole_object;
 use crate::errno::{Error, Result};
 use crate::file::{Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
-use crate::handles::{Access, Handle};
+use crate::handles::Handle;
 use crate::io_mode::{Choice, Lent, Whole};
 use crate::vfs::Vfs;
 
@@ -98,8 +99,14 @@ impl Vfs {
     pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
+        let was_lent = handle.lent.is_some();
         drop(handle);
-        file.state.write().io.close();
+        let mut state = file.state.write();
+        state.io.close();
+        if was_lent {
+            state.mapped = state.mapped.closed();
+        }
+        drop(state);
         self.files.leave(&file);
         self.restore(&file)?;
         // What mappings wrote after the close or still may write, and what a failed close left.
@@ -157,8 +164,11 @@ impl Vfs {
             }
             _ => None,
         };
+        if lent.is_some() {
+            state.mapped = state.mapped.opened();
+        }
         drop(state);
-        let handle = Handle { file: Arc::clone(file), access, opener, _lent: lent };
+        let handle = Handle { file: Arc::clone(file), access, opener, lent };
         Ok(Opened { handle: self.handles.add_file(handle), pages })
     }
 
@@ -242,7 +252,7 @@ impl Vfs {
                 return Err(Error::Call(Errno::ESTALE));
             };
             let extents = whole_object(&target.key, version, size);
-            state.bytes = Bytes::Clean(Download::new(&self.fetcher, cached, extents));
+            state.clean(Download::new(&self.fetcher, cached, extents));
         }
         Ok(())
     }
