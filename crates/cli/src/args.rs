@@ -1,4 +1,8 @@
 //! Every flag, with its help and its default.
+#![expect(
+    clippy::doc_markdown,
+    reason = "the comments are the help that people read in a terminal"
+)]
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +37,7 @@ pub(crate) enum Command {
     quayfs mount file:///srv/objects /mnt\n\n\
     Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
     AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct MountArgs {
     /// What to mount: s3://bucket[/prefix] or file:///path.
     pub(crate) url: String,

@@ -47,7 +47,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn show_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let power = (bytes.max(1).ilog2() / 10).min(4);
-    let tenths = u128::from(bytes) * 10 >> (10 * power);
+    let tenths = (u128::from(bytes) * 10) >> (10 * power);
     let unit = UNITS[power as usize];
     match (power, tenths % 10) {
         (0, _) | (_, 0) => format!("{} {unit}", tenths / 10),
@@ -87,7 +87,7 @@ mod tests {
     fn times_are_read_as_people_write_them() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
-        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         assert!(duration("soon").is_err());
     }
 

@@ -66,7 +66,9 @@ fn serve(args: &MountArgs, config: &Config) -> Result<()> {
     mount::start_logging(&log, &args.log_level).context("cannot start the log")?;
     let mut detached = Ok(());
     mount::serve(config, |notices| {
-        notices.iter().for_each(|notice| complain(&explain(notice)));
+        for notice in notices {
+            complain(&explain(notice));
+        }
         if args.detach {
             detached = detach();
         }
@@ -129,9 +131,10 @@ fn config(args: &MountArgs) -> Result<Config> {
         memory_bytes_max: args.memory_limit,
         part_bytes: args.part_size,
         deadline: args.deadline,
-        passthrough: match args.no_passthrough {
-            true => PassthroughWish::Off,
-            false => PassthroughWish::Wanted,
+        passthrough: if args.no_passthrough {
+            PassthroughWish::Off
+        } else {
+            PassthroughWish::Wanted
         },
     })
 }
