@@ -95,11 +95,7 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
         fetching,
     );
-    let options = VfsOptions {
-        volume,
-        metadata_ttl: config.metadata_ttl,
-        file_bytes_max: remote.personality().object_bytes_max,
-    };
+    let options = VfsOptions { volume, file_bytes_max: remote.personality().object_bytes_max };
     let vfs = Vfs::new(
         (namespace, store.clone()),
         (fetcher, Uploader::new(remote, budget, rng, uploading)),

@@ -2,14 +2,12 @@
 
 use std::os::fd::AsFd;
 
-use base::{Ino, Name};
-use fuse::{Notifier, Passthrough};
+use fuse::Passthrough;
 use store::BackingFile;
 
 /// The kernel behind one mount.
 #[derive(Debug)]
 pub(crate) struct FuseKernel {
-    pub(crate) notifier: Notifier,
     pub(crate) passthrough: Option<Passthrough>,
 }
 
@@ -30,18 +28,6 @@ impl vfs::Kernel for FuseKernel {
                 tracing::debug!(%error, "the kernel does not take this backing file");
                 None
             }
-        }
-    }
-
-    fn forget_pages(&self, ino: Ino) {
-        if let Err(error) = self.notifier.inval_inode(ino) {
-            tracing::warn!(%ino, %error, "the kernel could not be told to forget a file's bytes");
-        }
-    }
-
-    fn forget_name(&self, parent: Ino, name: &Name) {
-        if let Err(error) = self.notifier.inval_entry(parent, name.as_bytes()) {
-            tracing::warn!(%name, %error, "the kernel could not be told to forget a name");
         }
     }
 }

@@ -66,10 +66,7 @@ fn serve_on(
     let options = mount_options(config, assembled.changes);
     let mounted =
         Session::mount(&config.dir, &options, runtime.handle().clone(), Arc::clone(&metrics))?;
-    assembled.vfs.attach(Arc::new(FuseKernel {
-        notifier: mounted.notifier(),
-        passthrough: mounted.passthrough(),
-    }));
+    assembled.vfs.attach(Arc::new(FuseKernel { passthrough: mounted.passthrough() }));
     let socket = Socket::bind(runtime, &config.dir)?;
     let dispatch = Dispatch {
         vfs: Arc::clone(&assembled.vfs),
@@ -87,7 +84,7 @@ fn serve_on(
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
     ready(&notices);
 
-    session.wait().map_err(system("the connection to the kernel broke"))?;
+    let ended = session.wait();
     signals.abort();
     housekeeping.abort();
     let left = runtime.block_on(assembled.vfs.drain());
@@ -96,7 +93,7 @@ fn serve_on(
     for file in &left {
         tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
     }
-    Ok(())
+    ended.map_err(system("the connection to the kernel broke"))
 }
 
 fn mount_options(config: &Config, changes: Changes) -> MountOptions {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{ByteRange, Counter, Errno};
+use futures::{StreamExt, stream};
 use namespace::{Published, SetAttr, Target};
 use remote::{Condition, Extent, Key, Version};
 use store::{Adopted, ErrorKind, Sealed, Staged};
@@ -23,6 +24,9 @@ const FILL_BYTES: u64 = 1 << 20;
 /// A seal fails when writes make holes over the base faster than they are filled; each needs a new
 /// truncation, so a file that does this forever is broken, not busy.
 const SEAL_TRIES_MAX: usize = 100;
+
+/// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
+const DRAIN_FILES_MAX: usize = 64;
 
 /// Between tries of an upload that nobody waits for.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
@@ -79,12 +83,14 @@ impl Vfs {
 
     /// Commits everything; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let mut unpublished = Vec::new();
-        for file in self.files.staged() {
-            if let Err(error) = self.commit(&file).await {
-                unpublished.push(Unpublished { reason: error.to_string() });
-            }
-        }
+        let unpublished = stream::iter(self.files.staged())
+            .map(|file| async move { self.commit(&file).await })
+            .buffer_unordered(DRAIN_FILES_MAX)
+            .filter_map(|committed| async {
+                committed.err().map(|error| Unpublished { reason: error.to_string() })
+            })
+            .collect()
+            .await;
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");
         }

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use base::{Ino, Name};
 use store::BackingFile;
 
 /// The kernel, as far as it can be asked.
@@ -10,12 +9,6 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// Makes `file` known, so that opens can be answered with it; `None` if the kernel or our
     /// privileges do not allow it.
     fn register(&self, file: &BackingFile) -> Option<Box<dyn Backing>>;
-
-    /// Drops what the kernel remembers of the bytes and attributes of `ino`.
-    fn forget_pages(&self, ino: Ino);
-
-    /// Drops what the kernel remembers of a name.
-    fn forget_name(&self, parent: Ino, name: &Name);
 }
 
 /// A backing file that the kernel knows; given back on drop.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use base::{Clock, Ino, Metrics};
 use namespace::Namespace;
@@ -24,8 +23,6 @@ use crate::kernel::Kernel;
 pub struct VfsOptions {
     /// Names the endpoint and bucket; in the notes of staged files.
     pub volume: String,
-    /// For how long names and attributes are believed.
-    pub metadata_ttl: Duration,
     /// The largest file that the store takes.
     pub file_bytes_max: u64,
 }

@@ -43,10 +43,6 @@ impl Kernel for Notes {
     fn register(&self, _file: &BackingFile) -> Option<Box<dyn Backing>> {
         Some(Box::new(Registered(1 + self.registered.fetch_add(1, Ordering::Relaxed))))
     }
-
-    fn forget_pages(&self, _ino: Ino) {}
-
-    fn forget_name(&self, _parent: Ino, _name: &Name) {}
 }
 
 /// A file system over `bucket` whose state folder is `dir`.
@@ -84,11 +80,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
     let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
     let uploader =
         Uploader::new(remote, budget, Arc::new(Rng::seeded(std::process::id().into())), uploading);
-    let options = VfsOptions {
-        volume: "fake://b".to_owned(),
-        metadata_ttl: Duration::from_secs(1),
-        file_bytes_max: 1 << 40,
-    };
+    let options = VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40 };
     let vfs = Vfs::new(
         (namespace, store),
         (fetcher, uploader),
@@ -144,6 +136,21 @@ impl World {
         assert_eq!(written as usize, bytes.len());
     }
 
+    /// Dies while `handle` is being synced, once `puts` of its tries have come to the store and all
+    /// but the last of them went through. What comes after the death finds the same state folder.
+    async fn die_while_syncing(self, handle: base::HandleId, puts: usize) -> Grave {
+        let World { bucket, vfs, dir } = self;
+        let gate = bucket.hold(Op::Put);
+        let syncing = tokio::spawn(Arc::clone(&vfs).fsync(handle));
+        gate.let_through(puts - 1);
+        gate.arrived(puts).await;
+        syncing.abort();
+        assert!(syncing.await.unwrap_err().is_cancelled());
+        drop(gate);
+        drop(vfs);
+        Grave { bucket, dir }
+    }
+
     fn recovered(&self) -> Vec<Vec<u8>> {
         let recovery = self.dir.path().join("recovery");
         let mut found = Vec::new();
@@ -159,6 +166,21 @@ impl World {
             }
         }
         found
+    }
+}
+
+/// What is left of a [`World`] that died.
+struct Grave {
+    bucket: Fake,
+    dir: tempfile::TempDir,
+}
+
+impl Grave {
+    async fn rise(self) -> (World, vfs::Recovered) {
+        let Grave { bucket, dir } = self;
+        let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
+        let recovered = world.vfs.recover().await.unwrap();
+        (world, recovered)
     }
 }
 
@@ -388,23 +410,14 @@ async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_crash_sealed_bytes_are_uploaded_and_open_ones_kept() {
-    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let dead = World::new();
     let (_, sealed) = dead.create("sealed", false).await;
     dead.write(sealed, 0, b"sealed").await;
     let (_, open) = dead.create("open", false).await;
     dead.write(open, 0, b"open").await;
-    let gate = bucket.hold(Op::Put);
-    let syncing = tokio::spawn(dead.vfs().fsync(sealed));
-    gate.arrived(1).await;
-    syncing.abort();
-    assert!(syncing.await.unwrap_err().is_cancelled());
-    drop(gate);
-    let World { vfs, dir, .. } = dead;
-    drop(vfs);
+    let grave = dead.die_while_syncing(sealed, 1).await;
 
-    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
-    let recovered = alive.vfs.recover().await.unwrap();
+    let (alive, recovered) = grave.rise().await;
     assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 1));
     assert_eq!(alive.object("sealed").unwrap(), &b"sealed"[..]);
     assert_eq!(alive.object("open"), None);
@@ -413,27 +426,17 @@ async fn after_a_crash_sealed_bytes_are_uploaded_and_open_ones_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_of_what_had_arrived_is_no_conflict() {
-    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let dead = World::new();
     let (_, handle) = dead.create("a", false).await;
     dead.write(handle, 0, b"there").await;
     // The object is written, its answer is lost, and we die before we have asked again.
-    bucket.lose_next_answer(Op::Put);
-    let gate = bucket.hold(Op::Put);
-    let syncing = tokio::spawn(dead.vfs().fsync(handle));
-    gate.let_through(1);
-    gate.arrived(2).await;
-    let before = bucket.meta(&Key::from("a")).unwrap();
-    syncing.abort();
-    assert!(syncing.await.unwrap_err().is_cancelled());
-    drop(gate);
-    let World { vfs, dir, .. } = dead;
-    drop(vfs);
+    dead.bucket.lose_next_answer(Op::Put);
+    let grave = dead.die_while_syncing(handle, 2).await;
+    let before = grave.bucket.meta(&Key::from("a")).unwrap();
 
-    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
-    let recovered = alive.vfs.recover().await.unwrap();
+    let (alive, recovered) = grave.rise().await;
     assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 0));
-    assert_eq!(bucket.meta(&Key::from("a")).unwrap().version, before.version);
+    assert_eq!(alive.bucket.meta(&Key::from("a")).unwrap().version, before.version);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -459,22 +462,13 @@ async fn a_failed_close_that_had_arrived_is_no_conflict_for_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_never_replaces_a_newer_object() {
-    let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-    let dead = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
+    let dead = World::new();
     let (_, handle) = dead.create("a", false).await;
     dead.write(handle, 0, b"late").await;
-    let gate = bucket.hold(Op::Put);
-    let syncing = tokio::spawn(dead.vfs().fsync(handle));
-    gate.arrived(1).await;
-    syncing.abort();
-    assert!(syncing.await.unwrap_err().is_cancelled());
-    drop(gate);
-    let World { vfs, dir, .. } = dead;
-    drop(vfs);
-    bucket.insert(&Key::from("a"), &b"newer"[..], Metadata::new());
+    let grave = dead.die_while_syncing(handle, 1).await;
+    grave.bucket.insert(&Key::from("a"), &b"newer"[..], Metadata::new());
 
-    let alive = World { vfs: file_system(&bucket, dir.path()), bucket: bucket.clone(), dir };
-    let recovered = alive.vfs.recover().await.unwrap();
+    let (alive, recovered) = grave.rise().await;
     assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1));
     assert_eq!(alive.object("a").unwrap(), &b"newer"[..]);
     assert!(alive.recovered().contains(&b"late".to_vec()));

@@ -61,6 +61,9 @@ impl Vfs {
             Ok(()) if by_name => self.commit(&file).await,
             other => other,
         };
+        if done.is_err() && file.is_dirty() {
+            self.commit_later(&file);
+        }
         self.retire(&file);
         done
     }
