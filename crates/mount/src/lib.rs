@@ -12,6 +12,7 @@ mod location;
 mod notice;
 mod process;
 mod runtime_dir;
+mod socket;
 mod telemetry;
 mod umount;
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use base::{Clock, Metrics};
 use fuse::{MountOptions, Session, Unmount, Unmounter};
 use store::Store;
-use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -18,7 +17,7 @@ use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::kernel::FuseKernel;
 use crate::notice::Notice;
-use crate::runtime_dir;
+use crate::socket::Socket;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;
@@ -77,8 +76,7 @@ fn serve_on(
     let unmounter = mounted.unmounter();
     let session = mounted.serve(Arc::new(dispatch)).map_err(system("cannot serve requests"))?;
     let controlled = Arc::new(controlled(config, &assembled, metrics));
-    let listener = socket.listener;
-    let serving = runtime.spawn(control::serve(listener, controlled));
+    let serving = runtime.spawn(control::serve(socket.listener, controlled));
     let housekeeping =
         runtime.spawn(keep_house(assembled.store.clone(), Arc::clone(&assembled.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
@@ -89,7 +87,7 @@ fn serve_on(
     housekeeping.abort();
     let left = runtime.block_on(assembled.vfs.drain());
     serving.abort();
-    drop(socket.path);
+    drop(socket.name);
     for file in &left {
         tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
     }
@@ -115,40 +113,6 @@ fn controlled(config: &Config, assembled: &Assembled, metrics: Arc<Metrics>) -> 
         clock: Arc::clone(&assembled.clock),
         source: config.location.to_string(),
         state_dir: config.state_dir.clone(),
-    }
-}
-
-/// The control socket; its name goes when this is dropped.
-struct Socket {
-    listener: UnixListener,
-    path: SocketPath,
-}
-
-struct SocketPath(std::path::PathBuf);
-
-impl Socket {
-    fn bind(runtime: &Runtime, dir: &std::path::Path) -> Result<Socket, Error> {
-        runtime_dir::make().map_err(system("cannot make the folder for control sockets"))?;
-        let device = fuse::our_mount(dir)?.device;
-        let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), device);
-        // One of that name is of a daemon that died: no other mount has this device number now.
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(system("cannot remove an old control socket")(error));
-            }
-            _ => {}
-        }
-        let _entered = runtime.enter();
-        let listener = UnixListener::bind(&path).map_err(system("cannot make a control socket"))?;
-        Ok(Socket { listener, path: SocketPath(path) })
-    }
-}
-
-impl Drop for SocketPath {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.0) {
-            tracing::debug!(%error, "the control socket was gone already");
-        }
     }
 }
 

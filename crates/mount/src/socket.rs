@@ -1,0 +1,78 @@
+//! The control socket of a mount, and its name.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tokio::net::UnixListener;
+use tokio::runtime::Runtime;
+
+use crate::error::Error;
+use crate::runtime_dir;
+
+/// A listening control socket.
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
+    pub(crate) name: SocketName,
+}
+
+/// The name of a control socket; it goes when this is dropped.
+pub(crate) struct SocketName {
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Socket {
+    /// Listens for the mount at `dir`.
+    pub(crate) fn bind(runtime: &Runtime, dir: &Path) -> Result<Socket, Error> {
+        let failed = |source| Error::System { what: "cannot make a control socket", source };
+        runtime_dir::make().map_err(failed)?;
+        let device = fuse::our_mount(dir)?.device;
+        let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), device);
+        // One of that name is of a mount that is gone: the device number is ours now.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
+        let _entered = runtime.enter();
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
+        Ok(Socket { listener, name: SocketName { path, inode } })
+    }
+}
+
+impl Drop for SocketName {
+    /// A daemon that still uploads after its unmount may find that a new mount has its device
+    /// number, and so its socket this name.
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.path).is_ok_and(|now| now.ino() == self.inode);
+        if is_ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!(%error, "the control socket was gone already");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixListener;
+
+    use super::SocketName;
+
+    #[test]
+    fn a_name_that_another_mount_has_taken_over_is_left_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0-41.sock");
+        let old = UnixListener::bind(&path).unwrap();
+        let inode = path.symlink_metadata().unwrap().ino();
+        let name = SocketName { path: path.clone(), inode };
+        std::fs::remove_file(&path).unwrap();
+        let _new = UnixListener::bind(&path).unwrap();
+        drop((name, old));
+        assert!(path.exists());
+        let inode = path.symlink_metadata().unwrap().ino();
+        drop(SocketName { path: path.clone(), inode });
+        assert!(!path.exists());
+    }
+}
