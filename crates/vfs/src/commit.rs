@@ -121,7 +121,7 @@ impl Vfs {
 
     async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
         let Some(staged) = file.staged() else { return Ok(Step::Nothing) };
-        if staged.rescan()? {
+        if file.is_mapped() && on_disk(&staged, |staged| staged.rescan()).await? {
             file.touch(self.clock.wall());
         }
         if !file.is_dirty() {
@@ -173,9 +173,9 @@ impl Vfs {
             if let Some(whole) = ByteRange::new(0, staged.size()) {
                 self.fill(file, whole).await?;
             }
-            match staged.seal() {
-                Err(error) if error.kind == ErrorKind::Missing => {}
-                sealed => return Ok(sealed?),
+            match on_disk(staged, |staged| staged.seal()).await {
+                Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
+                sealed => return sealed,
             }
         }
         Err(Error::Call(Errno::EBUSY))
@@ -313,6 +313,16 @@ impl Vfs {
         }
         self.give_back(file.ino(), 1);
     }
+}
+
+/// Does what takes as long as the file is large, away from the threads that others need.
+async fn on_disk<T: Send + 'static>(
+    staged: &Arc<Staged>,
+    work: impl FnOnce(&Arc<Staged>) -> store::Result<T> + Send + 'static,
+) -> Result<T> {
+    let staged = Arc::clone(staged);
+    let done = tokio::task::spawn_blocking(move || work(&staged)).await;
+    done.map_err(|_| transfer::Error::Stopped)?.map_err(Error::from)
 }
 
 /// What [`Vfs::commit_once`] did.

@@ -58,8 +58,6 @@ const UNANSWERED_MAX: usize = 8;
 pub(crate) struct State {
     pub(crate) bytes: Bytes,
     pub(crate) io: IoMode,
-    /// Handles that are open.
-    pub(crate) handles: u32,
     pub(crate) mapped: Mapped,
     pub(crate) name: Named,
     pub(crate) overwrite: Overwrite,
@@ -137,7 +135,6 @@ impl File {
             state: RwLock::new(State {
                 bytes,
                 io: IoMode::Idle,
-                handles: 0,
                 mapped: Mapped::Never,
                 name: Named::Yes,
                 overwrite,
@@ -165,6 +162,17 @@ impl File {
             Bytes::Clean(_) => None,
             Bytes::Staged { staged, .. } => Some(Arc::clone(staged)),
         }
+    }
+
+    /// Whether nothing is lost when it is forgotten, if nobody has it open.
+    pub(crate) fn is_spent(&self) -> bool {
+        let state = self.state.read();
+        !matches!((&state.bytes, state.name), (Bytes::Staged { .. }, Named::Yes))
+    }
+
+    /// Whether the kernel may have written to the backing file past us.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.state.read().mapped != Mapped::Never
     }
 
     /// Whether a mapping may have outlived its descriptors, so that bytes may still change unseen.
@@ -283,11 +291,5 @@ impl State {
             (Bytes::Staged { staged, .. }, Named::Yes) => staged.is_dirty(),
             (Bytes::Staged { .. }, Named::No) | (Bytes::Clean(_), _) => false,
         }
-    }
-
-    /// Whether nothing is lost when it is forgotten.
-    pub(crate) fn is_spent(&self) -> bool {
-        let kept = matches!((&self.bytes, self.name), (Bytes::Staged { .. }, Named::Yes));
-        self.handles == 0 && !kept
     }
 }

@@ -392,7 +392,7 @@ async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
 
     let reader = open(Access::Read).await;
     assert_eq!(reader.pages, Pages::Backing(1));
-    let writer = open(Access::ReadWrite).await;
+    let writer = open(Access::Write).await;
     assert_eq!(writer.pages, Pages::BackingSeen(1));
     world.write(writer.handle, 299_999, b"22").await;
     world.vfs().flush(writer.handle, ME).await.unwrap();

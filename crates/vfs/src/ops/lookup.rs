@@ -56,7 +56,7 @@ impl Vfs {
             Err(error) => Err(error),
         };
         self.files.leave(&file);
-        let by_name = file.state.read().handles == 0;
+        let by_name = !self.files.is_open(ino);
         let done = match truncated {
             Ok(()) if by_name => self.commit(&file).await,
             other => other,

@@ -108,9 +108,14 @@ impl Vfs {
         }
         drop(state);
         self.files.leave(&file);
+        if file.is_mapped() {
+            // Its bytes must be looked through, which takes as long as it is large.
+            self.commit_later(&file);
+            return Ok(());
+        }
         self.restore(&file)?;
-        // What mappings wrote after the close or still may write, and what a failed close left.
-        if file.is_dirty() || file.is_lingering() {
+        // What a failed close left.
+        if file.is_dirty() {
             self.commit_later(&file);
         } else {
             self.retire(&file);
