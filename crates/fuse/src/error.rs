@@ -59,8 +59,8 @@ impl fmt::Display for MountErrorKind {
             MountErrorKind::AlreadyMounted => "already mounted: unmount it first",
             MountErrorKind::NotMounted => "not mounted",
             MountErrorKind::Busy => {
-                "busy: files on it are open, or a shell is in it; `fuser -vm` shows who, a lazy \
-                 unmount does not wait for them"
+                "busy: files on it are open, or a shell is in it; `fuser -vm` shows who, and \
+                 `quayfs umount --force` does not wait for them"
             }
             MountErrorKind::Denied => {
                 "not permitted: an ordinary user needs write access to the mount point and unmounts \

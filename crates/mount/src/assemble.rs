@@ -108,6 +108,9 @@ pub(crate) async fn assemble(
         if 0 < recovered.uploaded {
             notices.push(Notice::Resumed(recovered.uploaded));
         }
+        if 0 < recovered.waiting {
+            notices.push(Notice::Waiting(recovered.waiting));
+        }
         notices.extend(recovered.kept.into_iter().map(Notice::Kept));
     }
     Ok(Assembled { vfs, store, clock, changes })
@@ -131,6 +134,7 @@ async fn provider(config: &Config) -> Result<(Arc<dyn Remote>, String), Error> {
             };
             let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
+            let endpoint = endpoint.trim_end_matches('/');
             Ok((Arc::new(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))
         }
     }
@@ -194,6 +198,14 @@ async fn check_writable(
 }
 
 fn explained(config: &Config, source: remote::Error) -> Error {
+    if let (Location::Folder(path), ErrorKind::NotFound) = (&config.location, source.kind) {
+        let advice = format!("there is no folder {}: make it first", path.display());
+        return Error::Remote {
+            location: config.location.clone(),
+            advice,
+            source: Box::new(source),
+        };
+    }
     let advice = match source.trouble() {
         Trouble::NoCredentials => "no credentials were found: set AWS_ACCESS_KEY_ID and \
             AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use --anonymous for a public \

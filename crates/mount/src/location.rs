@@ -1,7 +1,7 @@
 //! `Location`: which bucket, from the URL that the user gave.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,10 @@ impl Location {
             return Ok(Location::S3 { bucket: bucket.to_owned(), prefix });
         }
         match url.strip_prefix("file://") {
-            Some(path) if path.starts_with('/') => Ok(Location::Folder(PathBuf::from(path))),
+            // One spelling for one folder: the name of a volume is compared with earlier ones.
+            Some(path) if path.starts_with('/') => {
+                Ok(Location::Folder(Path::new(path).components().collect()))
+            }
             Some(_) => Err(LocationError::RelativePath(url.to_owned())),
             None => Err(LocationError::Scheme(url.to_owned())),
         }
@@ -75,6 +78,7 @@ mod tests {
             ("s3://b/p", "s3://b/p"),
             ("s3://b/p/q/", "s3://b/p/q"),
             ("file:///data/x", "file:///data/x"),
+            ("file:///data//x/", "file:///data/x"),
         ] {
             assert_eq!(Location::parse(url).map(|url| url.to_string()), Ok(want.to_owned()));
         }

@@ -9,6 +9,8 @@ pub enum Notice {
     ReadOnly(String),
     /// An earlier mount left this many files, which are in the bucket now.
     Resumed(u64),
+    /// An earlier mount left this many files, which the store did not take now either.
+    Waiting(u64),
     /// An earlier mount left bytes that nobody was promised; they are here.
     Kept(PathBuf),
 }

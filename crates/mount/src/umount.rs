@@ -1,11 +1,12 @@
 //! Unmounting from outside: wait for the uploads, detach, wait for the daemon's end.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use fuse::{MountError, MountErrorKind, Unmount};
 
-use crate::control::{Asked, Drain};
+use crate::control::{Asked, Drain, Status};
 use crate::error::Error;
 
 /// Whether to detach although uploads failed.
@@ -13,7 +14,7 @@ use crate::error::Error;
 pub enum Force {
     /// Stay mounted.
     No,
-    /// Detach; the bytes go to the recovery folder.
+    /// Detach without waiting for uploads.
     Yes,
 }
 
@@ -27,8 +28,15 @@ pub enum Progress {
         /// Their bytes.
         bytes: u64,
     },
-    /// These files could not be uploaded, and the mount goes all the same.
-    Left(Vec<String>),
+    /// So many files are not uploaded, and the mount goes all the same.
+    Left {
+        /// Files.
+        files: u64,
+        /// Why some of them failed at the last try.
+        reasons: Vec<String>,
+    },
+    /// The mount is gone, and its daemon still uploads.
+    StillUploading,
     /// The daemon was dead; its mount is cleared away.
     WasDead,
 }
@@ -43,7 +51,11 @@ const END_PATIENCE: Duration = Duration::from_mins(1);
 /// Unmounts `dir` and returns when its daemon has ended.
 pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let entry = fuse::our_mount(dir)?;
-    let Ok(mut asked) = Asked::new(&entry, "drain") else {
+    let question = match force {
+        Force::No => "drain",
+        Force::Yes => "status",
+    };
+    let Ok(mut asked) = Asked::new(&entry, question) else {
         // No daemon, or one that has lost its socket and will do its own draining.
         if fuse::is_dead(dir) {
             fuse::unmount_path(dir, Unmount::Lazy)?;
@@ -54,24 +66,34 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     };
     let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
     let daemon = asked.daemon().map_err(silent)?;
-    let failed = drained(&mut asked, &mut tell).map_err(silent)?;
-    match (failed.is_empty(), force) {
-        (true, _) => {}
-        (false, Force::Yes) => tell(Progress::Left(failed)),
-        (false, Force::No) => {
-            return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
-        }
-    }
     let how = match force {
-        Force::No => Unmount::Normal,
-        Force::Yes => Unmount::Lazy,
+        Force::No => {
+            let failed = drained(&mut asked, &mut tell).map_err(silent)?;
+            if !failed.is_empty() {
+                return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
+            }
+            Unmount::Normal
+        }
+        Force::Yes => {
+            let status: Option<Status> = asked.line().map_err(silent)?;
+            if let Some(Status { pending_uploads: files @ 1.., failures: reasons, .. }) = status {
+                tell(Progress::Left { files, reasons });
+            }
+            Unmount::Lazy
+        }
     };
     match unmount_patiently(dir, how) {
         // It ended between our question and now.
         Err(error) if error.kind == MountErrorKind::NotMounted => {}
         other => other?,
     }
-    daemon.end(END_PATIENCE).map_err(silent)
+    match (daemon.end(END_PATIENCE), force) {
+        (Err(error), Force::Yes) if error.kind() == io::ErrorKind::TimedOut => {
+            tell(Progress::StillUploading);
+            Ok(())
+        }
+        (ended, _) => ended.map_err(silent),
+    }
 }
 
 /// Unmounts; programs that are just ending get a moment to close their files.
@@ -87,10 +109,9 @@ fn unmount_patiently(dir: &Path, how: Unmount) -> Result<(), MountError> {
 }
 
 /// Listens until the drain is over; returns what could not be uploaded.
-fn drained(asked: &mut Asked, tell: &mut impl FnMut(Progress)) -> std::io::Result<Vec<String>> {
+fn drained(asked: &mut Asked, tell: &mut impl FnMut(Progress)) -> io::Result<Vec<String>> {
     loop {
-        let drain: Drain =
-            asked.line()?.ok_or(std::io::Error::from(std::io::ErrorKind::UnexpectedEof))?;
+        let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
         if drain.done {
             return Ok(drain.failed);
         }

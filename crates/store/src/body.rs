@@ -111,11 +111,16 @@ impl Body {
     /// Makes the checksum of every granule whole; reads what was not written from front to back.
     pub(crate) fn complete_sums(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
+        let zeros = crc32c(&vec![0; granule::index(GRANULE_BYTES)]);
         for granule in 0..granule::count(self.size) {
             let place = granule::bytes_of(granule, self.size);
             let sum = self.extents.sum(granule);
             let from = place.start() + u64::from(sum.len);
-            if from < place.end() {
+            let is_hole = self.extents.is_untouched(granule) && sum.len == 0;
+            if is_hole && place.len() == GRANULE_BYTES {
+                // A file may be one hole of terabytes.
+                self.extents.set_sum(granule, whole_sum(zeros, place));
+            } else if from < place.end() {
                 bytes.resize(granule::index(place.end() - from), 0);
                 if self.extents.is_untouched(granule) {
                     bytes.fill(0);

@@ -87,7 +87,10 @@ impl Uploader {
     /// The version of the object `key`, if it is what one of the uploads `ids` made of it: an upload
     /// whose answer was lost is no conflict.
     pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Version>> {
-        let meta = self.remote.head(key).await?;
+        let meta = match self.remote.head(key).await {
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            meta => meta?,
+        };
         let writer = meta.metadata.get(UPLOAD_ID);
         Ok(writer.filter(|writer| ids.contains(writer)).map(|_| meta.version))
     }

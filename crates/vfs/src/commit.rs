@@ -69,7 +69,11 @@ impl Vfs {
                 }
             }
             file.end_committing();
-            vfs.retire(&file);
+            if file.is_nudged_anew() {
+                vfs.commit_later(&file);
+            } else {
+                vfs.retire(&file);
+            }
         });
     }
 
@@ -111,6 +115,9 @@ impl Vfs {
                 Counter::UploadsDone
             }
             Err(error) => {
+                // The application hears of the failure. What others write from now on is newer than
+                // what it was told is lost, so that a later try must not replace it.
+                file.state.write().overwrite = Overwrite::Yields;
                 self.failures.lock().insert(file.ino(), error.to_string());
                 Counter::UploadsFailed
             }
@@ -127,22 +134,28 @@ impl Vfs {
         if !file.is_dirty() {
             return Ok(Step::Nothing);
         }
-        let written = file.written();
+        let aimed = match self.aim(file, &staged).await {
+            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
+            aimed => aimed?,
+        };
         let sealed = match self.seal(file, &staged).await {
             Ok(sealed) => Arc::new(sealed),
             // What our edit left out is gone for good.
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         };
-        let uploaded = match self.aim(file, &sealed, written).await {
-            Ok(target) => {
-                self.upload(file, &staged, &sealed, &target).await.map(|done| (target, done))
-            }
+        // What was written between the two is in the sealed bytes, and so is its time.
+        let aimed = match file.written() {
+            written if written == aimed.written => Ok(aimed),
+            _ => self.aim(file, &staged).await,
+        };
+        let uploaded = match aimed {
+            Ok(aimed) => self.upload(file, &sealed, &aimed).await.map(|version| (aimed, version)),
             Err(error) => Err(error),
         };
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
-            Ok((target, version)) => {
+            Ok((Aimed { target, written, .. }, version)) => {
                 self.publish(file, &staged, sealed, &target, &version)?;
                 file.times_published(written);
                 file.announce(Announced::No);
@@ -158,13 +171,19 @@ impl Vfs {
         }
     }
 
-    /// Tells the names the size and time of what is about to be uploaded; returns where to.
-    async fn aim(&self, file: &File, sealed: &Sealed, written: Option<Times>) -> Result<Target> {
+    /// Tells the names the size and time of what is about to be uploaded, and the staged file what
+    /// it is to become. The second comes before the seal: sealed bytes whose note is of an earlier
+    /// upload would be taken for that one after a crash.
+    async fn aim(&self, file: &File, staged: &Staged) -> Result<Aimed> {
+        let written = file.written();
         let (mtime, ctime) = written.map(|times| (times.mtime, times.ctime)).unzip();
-        let size = Some(sealed.size());
+        let size = Some(staged.size());
         let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
-        Ok(self.namespace.target(file.ino())?)
+        let target = self.namespace.target(file.ino())?;
+        let upload = self.uploader.new_id();
+        staged.set_note(&self.note(&target, &upload).to_bytes())?;
+        Ok(Aimed { target, written, upload })
     }
 
     /// Freezes the bytes of now, after taking what they lack from the base.
@@ -199,20 +218,13 @@ impl Vfs {
         Ok(())
     }
 
-    async fn upload(
-        &self,
-        file: &File,
-        staged: &Staged,
-        sealed: &Arc<Sealed>,
-        target: &Target,
-    ) -> Result<Version> {
-        let id = self.uploader.new_id();
-        staged.set_note(&self.note(target, &id).to_bytes())?;
+    async fn upload(&self, file: &File, sealed: &Arc<Sealed>, aimed: &Aimed) -> Result<Version> {
+        let Aimed { target, upload, .. } = aimed;
         let job = UploadJob {
             key: &target.key,
             condition: &target.condition,
             metadata: &target.metadata,
-            id: &id,
+            id: upload,
         };
         let mut uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
         if uploaded.as_ref().is_err_and(Error::is_changed) {
@@ -226,7 +238,7 @@ impl Vfs {
         }
         match &uploaded {
             Ok(_) => file.answered(),
-            Err(error) if error.may_pass() => file.left_unanswered(id),
+            Err(error) if error.may_pass() => file.left_unanswered(upload.clone()),
             Err(_) => {}
         }
         uploaded
@@ -300,6 +312,7 @@ impl Vfs {
             upload: upload.to_owned(),
             key: target.key.clone(),
             condition: target.condition.clone(),
+            metadata: target.metadata.clone(),
         }
     }
 
@@ -323,6 +336,16 @@ async fn on_disk<T: Send + 'static>(
     let staged = Arc::clone(staged);
     let done = tokio::task::spawn_blocking(move || work(&staged)).await;
     done.map_err(|_| transfer::Error::Stopped)?.map_err(Error::from)
+}
+
+/// Where an upload goes.
+#[derive(Debug)]
+struct Aimed {
+    target: Target,
+    /// The times that go with it.
+    written: Option<Times>,
+    /// Its id.
+    upload: String,
 }
 
 /// What [`Vfs::commit_once`] did.

@@ -37,10 +37,12 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
-    /// Whether the object is no longer the version that was named.
+    /// Whether the object is no longer the version that was named: another one, or gone.
     pub(crate) fn is_changed(&self) -> bool {
         match self {
-            Error::Transfer(transfer::Error::Remote(error)) => error.kind == Remote::Changed,
+            Error::Transfer(transfer::Error::Remote(error)) => {
+                matches!(error.kind, Remote::Changed | Remote::NotFound)
+            }
             Error::Namespace(error) => error.kind == namespace::ErrorKind::Stale,
             Error::Transfer(_) | Error::Store(_) | Error::Call(_) | Error::Conflict { .. } => false,
         }

@@ -41,6 +41,8 @@ pub(crate) struct File {
     committing: AtomicBool,
     /// Wakes that task from its wait.
     nudge: Notify,
+    /// A reason to commit that the task may have ended without hearing.
+    nudged_anew: AtomicBool,
 }
 
 /// Whether the names know that a file's bytes are being changed here.
@@ -144,6 +146,7 @@ impl File {
             announced: AtomicBool::new(false),
             committing: AtomicBool::new(false),
             nudge: Notify::new(),
+            nudged_anew: AtomicBool::new(false),
         }
     }
 
@@ -161,6 +164,16 @@ impl File {
         match &self.state.read().bytes {
             Bytes::Clean(_) => None,
             Bytes::Staged { staged, .. } => Some(Arc::clone(staged)),
+        }
+    }
+
+    /// Whether nothing of it has to be fetched any more.
+    pub(crate) fn is_whole(&self) -> bool {
+        match &self.state.read().bytes {
+            Bytes::Clean(download) | Bytes::Staged { base: Some(download), .. } => {
+                download.cached().is_some_and(|cached| cached.is_complete())
+            }
+            Bytes::Staged { base: None, .. } => true,
         }
     }
 
@@ -265,7 +278,13 @@ impl File {
 
     /// There is a new reason to commit it.
     pub(crate) fn nudge(&self) {
+        self.nudged_anew.store(true, Ordering::Release);
         self.nudge.notify_one();
+    }
+
+    /// Whether there was a new reason since the last look.
+    pub(crate) fn is_nudged_anew(&self) -> bool {
+        self.nudged_anew.swap(false, Ordering::AcqRel)
     }
 
     /// Resolves when there is a new reason to commit it.
@@ -280,6 +299,16 @@ impl File {
 }
 
 impl State {
+    /// The same bytes are to be fetched from elsewhere from now on.
+    pub(crate) fn follow(&mut self, moved: Arc<Download>) {
+        match &mut self.bytes {
+            Bytes::Clean(download) | Bytes::Staged { base: Some(download), .. } => {
+                *download = moved
+            }
+            Bytes::Staged { base: None, .. } => {}
+        }
+    }
+
     /// The bucket has the bytes, and nobody writes them.
     pub(crate) fn clean(&mut self, download: Arc<Download>) {
         self.bytes = Bytes::Clean(download);

@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-use remote::{ErrorKind, Metadata};
 use store::{Orphan, OrphanState, Staged};
 use transfer::UploadJob;
 
-use crate::errno::Result;
+use crate::errno::{Error, Result};
 use crate::note::Note;
 use crate::vfs::Vfs;
 
@@ -19,6 +18,8 @@ pub struct Recovered {
     pub uploaded: u64,
     /// Where the bytes are that nobody was promised, or that came too late.
     pub kept: Vec<PathBuf>,
+    /// Sealed versions that the store did not take now; the next mount tries again.
+    pub waiting: u64,
 }
 
 impl Vfs {
@@ -55,19 +56,21 @@ impl Vfs {
         recovered: &mut Recovered,
     ) -> Result<()> {
         let sealed = Arc::new(staged.seal()?);
-        let metadata = Metadata::new();
         let job = UploadJob {
             key: &note.key,
             condition: &note.condition,
-            metadata: &metadata,
+            metadata: &note.metadata,
             id: &note.upload,
         };
-        let mut uploaded = self.uploader.upload(&sealed, &job).await.map(|_| ());
-        if let Err(transfer::Error::Remote(error)) = &uploaded
-            && error.kind == ErrorKind::Changed
-            && self.uploader.written_by(&note.key, slice::from_ref(&note.upload)).await?.is_some()
-        {
-            uploaded = Ok(());
+        let mut uploaded =
+            self.uploader.upload(&sealed, &job).await.map(|_| ()).map_err(Error::from);
+        if uploaded.as_ref().is_err_and(Error::is_changed) {
+            let tries = slice::from_ref(&note.upload);
+            match self.uploader.written_by(&note.key, tries).await {
+                Ok(Some(_)) => uploaded = Ok(()),
+                Ok(None) => {}
+                Err(error) => uploaded = Err(error.into()),
+            }
         }
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
@@ -76,19 +79,19 @@ impl Vfs {
                 drop(sealed);
                 self.store.discard(staged)?;
                 recovered.uploaded += 1;
-                Ok(())
             }
-            Err(transfer::Error::Remote(error)) if error.kind == ErrorKind::Changed => {
+            Err(error) if error.may_pass() => {
+                tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
                 self.store.reject(staged, sealed);
-                let why = "its upload was cut short, and the object has changed since";
-                recovered.kept.push(self.keep(staged, note, why)?);
-                Ok(())
+                recovered.waiting += 1;
             }
             Err(error) => {
                 self.store.reject(staged, sealed);
-                Err(error.into())
+                let why = format!("its upload was cut short, and cannot be finished: {error}");
+                recovered.kept.push(self.keep(staged, note, &why)?);
             }
         }
+        Ok(())
     }
 
     fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {

@@ -362,6 +362,72 @@ async fn a_renamed_file_with_edits_arrives_with_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_renamed_while_open_is_read_and_edited_on() {
+    let world = World::new();
+    let mut want = vec![7; usize::try_from(3 * MIB).unwrap()];
+    for key in ["a", "c"] {
+        world.bucket.insert(&Key::from(key), want.clone(), Metadata::new());
+    }
+    for (key, to) in [("a", "b"), ("c", "d")] {
+        let ino = world.lookup(key).await;
+        let handle = world.open(ino, Access::ReadWrite).await.handle;
+        assert_eq!(world.vfs().read(handle, 0, 4).await.unwrap(), [7; 4]);
+        let (from, to) = ((Ino::ROOT, name(key)), (Ino::ROOT, name(to)));
+        world.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+        assert_eq!(world.vfs().read(handle, 2 * MIB, 4).await.unwrap(), [7; 4]);
+        world.write(handle, MIB + 1, b"edit").await;
+        world.vfs().flush(handle, ME).await.unwrap();
+        world.vfs.release(handle).unwrap();
+    }
+    let at = usize::try_from(MIB + 1).unwrap();
+    want[at..at + 4].copy_from_slice(b"edit");
+    assert!(world.object("b").unwrap() == want && world.object("d").unwrap() == want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_try_after_a_failed_close_does_not_replace_what_came_meanwhile() {
+    let world = World::new();
+    let (_, handle) = world.create("a", false).await;
+    world.write(handle, 0, b"mine").await;
+    world.bucket.fail_next(Op::Put, ErrorKind::Unavailable);
+    assert_eq!(told(world.vfs().flush(handle, ME).await), Errno::EIO);
+    world.bucket.insert(&Key::from("a"), &b"theirs"[..], Metadata::new());
+    world.vfs.release(handle).unwrap();
+    world.vfs.drain().await;
+    assert_eq!(world.object("a").unwrap(), &b"theirs"[..]);
+    assert!(world.recovered().contains(&b"mine".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_of_an_object_that_is_gone_is_kept_and_the_rest_goes_on() {
+    let dead = World::new();
+    dead.bucket.insert(&Key::from("a"), &b"old"[..], Metadata::new());
+    let ino = dead.lookup("a").await;
+    let handle = dead.open(ino, Access::ReadWrite).await.handle;
+    dead.write(handle, 0, b"new").await;
+    let grave = dead.die_while_syncing(handle, 1).await;
+    grave.bucket.remove(&Key::from("a"));
+
+    let (alive, recovered) = grave.rise().await;
+    assert_eq!((recovered.uploaded, recovered.kept.len(), recovered.waiting), (0, 1, 0));
+    assert_eq!(alive.object("a"), None);
+    assert!(alive.recovered().contains(&b"new".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_keeps_mode_and_times() {
+    let dead = World::new();
+    let (_, handle) = dead.create("a", false).await;
+    dead.write(handle, 0, b"x").await;
+    let grave = dead.die_while_syncing(handle, 1).await;
+    let (alive, _) = grave.rise().await;
+    let metadata = alive.bucket.meta(&Key::from("a")).unwrap().metadata;
+    assert_eq!(metadata.get("mode").map(String::as_str), Some("33188"));
+    assert_eq!(metadata.get("uid").map(String::as_str), Some("7"));
+    assert!(metadata.contains_key("mtime"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn truncation_by_name_is_in_the_bucket_when_it_returns() {
     let world = World::new();
     world.bucket.insert(&Key::from("a"), &b"0123456789"[..], Metadata::new());

@@ -98,6 +98,10 @@ fn explain(notice: &Notice) -> String {
         Notice::Resumed(files) => {
             format!("{files} file(s) that an earlier mount had not finished are uploaded now")
         }
+        Notice::Waiting(files) => format!(
+            "{files} file(s) that an earlier mount had not finished could not be uploaded now; they \
+             are safe in the state folder, and the next mount tries again"
+        ),
         Notice::Kept(path) => format!(
             "an earlier mount ended before these bytes were in the bucket; they are kept in {}",
             path.display()

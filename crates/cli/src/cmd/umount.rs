@@ -20,12 +20,15 @@ fn explain(progress: &Progress) -> String {
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))
         }
-        Progress::Left(reasons) => format!(
-            "detaching although {} file(s) could not be uploaded; the next mount puts their bytes \
-             into the recovery folder:\n  {}",
-            reasons.len(),
-            reasons.join("\n  ")
+        Progress::Left { files, reasons } => format!(
+            "detaching although {} file(s) are not uploaded; what is not when the daemon ends, the \
+             next mount uploads or puts into the recovery folder{}",
+            files,
+            reasons.iter().map(|reason| format!("\n  {reason}")).collect::<String>()
         ),
+        Progress::StillUploading => {
+            "the mount point is free; its daemon still tries to upload in the background".to_owned()
+        }
         Progress::WasDead => "its daemon was gone; the mount point is free again".to_owned(),
     }
 }

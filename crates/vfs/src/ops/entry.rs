@@ -72,6 +72,7 @@ impl Vfs {
         }
         if let Some(file) = &source {
             self.rename_note(file)?;
+            self.follow(file).await?;
         }
         Ok(())
     }
@@ -86,6 +87,18 @@ impl Vfs {
                 self.commit_in_turn(file, turn).await
             }
         }
+    }
+
+    /// What is not here yet of an open file is fetched from the object of the new name.
+    async fn follow(&self, file: &File) -> Result<()> {
+        if file.is_whole() {
+            return Ok(());
+        }
+        let content = self.namespace.content(file.ino()).await?;
+        let Some(identity) = content.identity else { return Ok(()) };
+        let moved = self.download(&identity, content.size, content.extents)?;
+        file.state.write().follow(moved);
+        Ok(())
     }
 
     /// Staged bytes say where they belong; after a rename that is elsewhere.

@@ -113,7 +113,9 @@ impl Vfs {
             self.commit_later(&file);
             return Ok(());
         }
-        self.restore(&file)?;
+        if let Err(error) = self.restore(&file) {
+            tracing::warn!(ino = %file.ino(), %error, "a closed file could not be put into the cache");
+        }
         // What a failed close left.
         if file.is_dirty() {
             self.commit_later(&file);

@@ -34,11 +34,13 @@ impl Vfs {
 
     /// What was written to the files of a folder so far is in the bucket when this returns.
     pub async fn fsync_dir(self: Arc<Self>, dir: Ino) -> Result<()> {
-        for file in self.files.dirty() {
+        let mut synced = Ok(());
+        for file in self.files.staged() {
             if self.namespace.parent(file.ino()).is_ok_and(|parent| parent == dir) {
-                self.commit(&file).await?;
+                // One that fails does not keep the others from the bucket.
+                synced = synced.and(self.commit(&file).await);
             }
         }
-        Ok(())
+        synced
     }
 }

@@ -92,11 +92,10 @@ impl Vfs {
             Bytes::Staged { staged, .. } if file.is_announced() => staged,
             Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(Here::Unprepared),
         };
-        let outcome = staged.write(offset, bytes)?;
-        drop(state);
-        match outcome {
+        match staged.write(offset, bytes)? {
             Outcome::Needs(range) => Ok(Here::Needs(range)),
             Outcome::Done => {
+                // Still under the guard: bytes are not published with an earlier time.
                 file.touch(self.clock.wall());
                 Ok(Here::Written)
             }
