@@ -192,7 +192,7 @@ impl Vfs {
             if let Some(whole) = ByteRange::new(0, staged.size()) {
                 self.fill(file, whole).await?;
             }
-            match on_disk(staged, |staged| staged.seal()).await {
+            match on_disk(staged, Staged::seal).await {
                 Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
                 sealed => return sealed,
             }

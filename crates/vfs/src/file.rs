@@ -303,7 +303,7 @@ impl State {
     pub(crate) fn follow(&mut self, moved: Arc<Download>) {
         match &mut self.bytes {
             Bytes::Clean(download) | Bytes::Staged { base: Some(download), .. } => {
-                *download = moved
+                *download = moved;
             }
             Bytes::Staged { base: None, .. } => {}
         }

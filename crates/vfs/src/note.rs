@@ -36,8 +36,10 @@ impl Note {
             Condition::Absent | Condition::Always => ("absent", ""),
             Condition::Is(version) => ("is", version.as_str()),
         };
-        let metadata: String =
-            self.metadata.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+        let mut metadata = String::new();
+        for (name, value) in &self.metadata {
+            metadata.extend([name, "=", value, "\n"]);
+        }
         let fields = [&self.volume, &self.upload, condition, version, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);

@@ -20,12 +20,13 @@ fn explain(progress: &Progress) -> String {
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))
         }
-        Progress::Left { files, reasons } => format!(
-            "detaching although {} file(s) are not uploaded; what is not when the daemon ends, the \
-             next mount uploads or puts into the recovery folder{}",
-            files,
-            reasons.iter().map(|reason| format!("\n  {reason}")).collect::<String>()
-        ),
+        Progress::Left { files, reasons } => {
+            let detached = format!(
+                "detaching although {files} file(s) are not uploaded; what is not when the daemon \
+                 ends, the next mount uploads or puts into the recovery folder"
+            );
+            [&[detached], reasons.as_slice()].concat().join("\n  ")
+        }
         Progress::StillUploading => {
             "the mount point is free; its daemon still tries to upload in the background".to_owned()
         }
