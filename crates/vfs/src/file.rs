@@ -1,7 +1,7 @@
 //! One file that is open or has bytes the bucket does not have: where its bytes are, and who holds it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -31,6 +31,9 @@ pub(crate) struct File {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
+    /// Its size, as readers here see it. Beside the state, because a seal may keep the staged file
+    /// for as long as it is large, and `stat` must not wait for that.
+    size: AtomicU64,
     /// When it was last changed here, until that is published.
     written: Mutex<Option<Times>>,
     /// Uploads of it that may have arrived although they failed, the last few.
@@ -131,8 +134,13 @@ pub(crate) enum Overwrite {
 
 impl File {
     pub(crate) fn new(ino: Ino, bytes: Bytes, overwrite: Overwrite) -> File {
+        let size = match &bytes {
+            Bytes::Clean(download) => download.size(),
+            Bytes::Staged { staged, .. } => staged.size(),
+        };
         File {
             ino,
+            size: AtomicU64::new(size),
             turn: Arc::default(),
             state: RwLock::new(State {
                 bytes,
@@ -201,10 +209,17 @@ impl File {
 
     /// Its size, as readers here see it.
     pub(crate) fn size(&self) -> u64 {
-        match &self.state.read().bytes {
-            Bytes::Clean(download) => download.size(),
-            Bytes::Staged { staged, .. } => staged.size(),
-        }
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// Bytes were written up to `end`; under the state's guard.
+    pub(crate) fn reaches(&self, end: u64) {
+        self.size.fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// It was cut or grown; under the state's guard.
+    pub(crate) fn resized(&self, size: u64) {
+        self.size.store(size, Ordering::Release);
     }
 
     /// Notes the time of a write.

@@ -74,6 +74,7 @@ impl Vfs {
             return Err(Error::Call(Errno::EBUSY));
         };
         staged.truncate(size)?;
+        file.resized(size);
         if size == 0 {
             // Nothing of what was there remains: the file is written whole from here on.
             state.overwrite = Overwrite::Wins;
@@ -96,6 +97,7 @@ impl Vfs {
             Outcome::Needs(range) => Ok(Here::Needs(range)),
             Outcome::Done => {
                 // Still under the guard: bytes are not published with an earlier time.
+                file.reaches(offset + bytes.len() as u64);
                 file.touch(self.clock.wall());
                 Ok(Here::Written)
             }
