@@ -51,6 +51,9 @@ impl Vfs {
             let (mut delay, mut linger) = (RETRY_DELAY_MIN, RETRY_DELAY_MIN);
             loop {
                 match vfs.commit(&file).await.and_then(|()| vfs.restore(&file)) {
+                    // Whoever writes on has a close to come; uploading after every write would be
+                    // without end.
+                    Ok(()) if vfs.files.is_open(file.ino()) && !file.is_lingering() => break,
                     Ok(()) if file.is_dirty() => {}
                     // A mapping may have outlived its descriptors; nothing says when it goes.
                     Ok(()) if file.is_lingering() => {
@@ -296,7 +299,7 @@ impl Vfs {
         }
     }
 
-    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one.
+    /// What the staged bytes of a file say of themselves before there is an upload of them.
     pub(crate) fn note_of(&self, file: &File, name: Named) -> Result<Vec<u8>> {
         match name {
             Named::Yes => Ok(self.note(&self.namespace.target(file.ino())?, "").to_bytes()),
@@ -305,7 +308,8 @@ impl Vfs {
         }
     }
 
-    /// What the staged bytes that are to become `target` say of themselves.
+    /// What the staged bytes that are to become `target` say of themselves; `upload` is empty before
+    /// there is one.
     pub(crate) fn note(&self, target: &Target, upload: &str) -> Note {
         Note {
             volume: self.options.volume.clone(),
