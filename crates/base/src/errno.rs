@@ -30,6 +30,8 @@ errnos! {
     EPERM = 1, "Operation not permitted.";
     ENOENT = 2, "No such file or directory.";
     EIO = 5, "Input/output error.";
+    ENXIO = 6, "No such device or address.";
+    E2BIG = 7, "Argument list too long.";
     EBADF = 9, "Bad file descriptor.";
     ENOMEM = 12, "Cannot allocate memory.";
     EACCES = 13, "Permission denied.";
@@ -43,9 +45,11 @@ errnos! {
     EFBIG = 27, "File too large.";
     ENOSPC = 28, "No space left on device.";
     EROFS = 30, "Read-only file system.";
+    ERANGE = 34, "Numerical result out of range.";
     ENAMETOOLONG = 36, "File name too long.";
     ENOSYS = 38, "Function not implemented.";
     ENOTEMPTY = 39, "Directory not empty.";
+    ENODATA = 61, "No data available.";
     EOPNOTSUPP = 95, "Operation not supported.";
     ESTALE = 116, "Stale file handle.";
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
-use namespace::{Bucket, BucketOptions, Owner};
+use namespace::{Bucket, BucketOptions, NoLedger, Owner};
 use remote::{
     Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
     RetryOptions, S3, S3Options, Trouble, prefixed,
@@ -70,6 +70,7 @@ pub(crate) async fn assemble(
     let namespace = Arc::new(Bucket::new(
         Arc::clone(&remote),
         Arc::clone(&clock),
+        Arc::new(NoLedger),
         BucketOptions {
             store_identity: volume.clone(),
             metadata_ttl: config.metadata_ttl,

@@ -52,8 +52,8 @@ use self::nodes::{Kind, Place};
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use crate::{
-    Content, Entry, Error, ErrorKind, Namespace, NewNode, Published, RenameMode, Result, SetAttr,
-    Target,
+    Content, Entry, Error, ErrorKind, Ledger, Namespace, NewNode, Published, RenameMode, Result,
+    SetAttr, Target,
 };
 
 /// The namespace that is a bucket.
@@ -64,7 +64,12 @@ pub struct Bucket {
 
 impl Bucket {
     /// The files of `remote`. Asks nothing of it yet.
-    pub fn new(remote: Arc<dyn Remote>, clock: Arc<dyn Clock>, options: BucketOptions) -> Bucket {
+    pub fn new(
+        remote: Arc<dyn Remote>,
+        clock: Arc<dyn Clock>,
+        ledger: Arc<dyn Ledger>,
+        options: BucketOptions,
+    ) -> Bucket {
         let options = BucketOptions { nodes_max: options.nodes_max.max(1), ..options };
         let tree = Tree::new(Defaults {
             owner: options.owner,
@@ -74,7 +79,7 @@ impl Bucket {
         });
         let state = Mutex::new(State { tree, flights: HashMap::new() });
         let changes = Changes::default();
-        Bucket { shared: Arc::new(Shared { remote, clock, options, changes, state }) }
+        Bucket { shared: Arc::new(Shared { remote, clock, ledger, options, changes, state }) }
     }
 }
 

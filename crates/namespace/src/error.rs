@@ -41,6 +41,21 @@ pub enum ErrorKind {
     /// The folder has entries.
     #[error("folder not empty")]
     NotEmpty,
+    /// The node has no attribute of that name.
+    #[error("no such attribute")]
+    NoAttribute,
+    /// More attributes than a node can have.
+    #[error("attributes too large")]
+    AttributesTooLarge,
+    /// Something that a node of this kind, or under this name, does not allow.
+    #[error("not permitted")]
+    NotPermitted,
+    /// A folder cannot go below itself, and what is no symlink has no target.
+    #[error("invalid")]
+    Invalid,
+    /// What must survive a crash could not be noted.
+    #[error("the journal failed")]
+    Journal,
     /// This kind of volume cannot do this.
     #[error("not supported")]
     Unsupported,

@@ -7,11 +7,13 @@ pub mod bucket;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;
+mod ledger;
 mod node;
 
 pub use bucket::{Bucket, BucketOptions};
 pub use error::{Error, ErrorKind, Result};
-pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Target};
+pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
+pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Special, Target, XattrMode};
 
 use std::fmt::Debug;
 
@@ -44,6 +46,66 @@ pub trait Namespace: Debug + Send + Sync + 'static {
 
     /// Makes a folder, in the bucket when this returns.
     async fn mkdir(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry>;
+
+    /// Makes a symbolic link to `target`, in the bucket when this returns.
+    async fn symlink(
+        &self,
+        parent: Ino,
+        name: &Name,
+        target: &[u8],
+        owner: Owner,
+    ) -> Result<Entry> {
+        let _ = (parent, target, owner);
+        Err(Error::name(ErrorKind::NotPermitted, "symlink", name))
+    }
+
+    /// Makes a pipe, a socket or a device node, in the bucket when this returns.
+    async fn mknod(
+        &self,
+        parent: Ino,
+        name: &Name,
+        special: Special,
+        node: NewNode,
+    ) -> Result<Entry> {
+        let _ = (parent, special, node);
+        Err(Error::name(ErrorKind::NotPermitted, "mknod", name))
+    }
+
+    /// Where the symbolic link `ino` points.
+    async fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        Err(Error::node(ErrorKind::Invalid, "readlink", ino))
+    }
+
+    /// The value of the extended attribute `name`; `NoAttribute` if there is none.
+    async fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        let _ = name;
+        Err(Error::node(ErrorKind::NoAttribute, "getxattr", ino))
+    }
+
+    /// The names of all extended attributes, sorted.
+    async fn xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        let _ = ino;
+        Ok(Vec::new())
+    }
+
+    /// Sets an extended attribute; survives a crash when this returns.
+    async fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        let _ = (name, value, mode);
+        Err(Error::node(ErrorKind::Unsupported, "setxattr", ino))
+    }
+
+    /// Removes an extended attribute; `NoAttribute` if there is none.
+    async fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        let _ = name;
+        Err(Error::node(ErrorKind::NoAttribute, "removexattr", ino))
+    }
+
+    /// Attributes changed here so far are in the bucket when this returns: those of the entries of
+    /// the folder `dir`, or of the whole volume.
+    async fn sync(&self, dir: Option<Ino>) -> Result<()> {
+        let _ = dir;
+        Ok(())
+    }
 
     /// Removes the file `name`, from the bucket too when this returns. Returns its number; the node
     /// lives on without a name until forgotten.
@@ -101,4 +163,6 @@ pub enum RenameMode {
     Replace,
     /// Fails with `Exists`.
     NoReplace,
+    /// It gets the old name; `NotFound` if there is none.
+    Exchange,
 }

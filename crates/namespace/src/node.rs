@@ -1,6 +1,6 @@
 //! What namespaces speak of: nodes, entries, content.
 
-use base::{Attr, Name, Timestamp};
+use base::{Attr, FileKind, Name, Timestamp};
 use remote::{Condition, Extent, Key, Metadata, Version};
 
 /// A name and what it names.
@@ -28,6 +28,26 @@ pub struct Owner {
     pub uid: u32,
     /// Group number.
     pub gid: u32,
+}
+
+/// A node without bytes that programs meet at: a pipe, a socket or a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Special {
+    /// `Fifo`, `Socket`, `CharDevice` or `BlockDevice`.
+    pub kind: FileKind,
+    /// The device number of a device, else 0.
+    pub rdev: u32,
+}
+
+/// Whether an extended attribute must, or must not, be there already when it is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XattrMode {
+    /// Either way.
+    Set,
+    /// Fails with `Exists` if it is there: `XATTR_CREATE`.
+    Create,
+    /// Fails with `NoAttribute` if it is not there: `XATTR_REPLACE`.
+    Replace,
 }
 
 /// The attributes to change; what is `None` stays.

@@ -74,6 +74,11 @@ fn of_namespace(kind: namespace::ErrorKind) -> Errno {
         // A folder rename: `mv` answers this one by copying.
         Kind::Unsupported => Errno::EXDEV,
         Kind::NameTooLong => Errno::ENAMETOOLONG,
+        Kind::NoAttribute => Errno::ENODATA,
+        Kind::AttributesTooLarge => Errno::ENOSPC,
+        Kind::NotPermitted => Errno::EPERM,
+        Kind::Invalid => Errno::EINVAL,
+        Kind::Journal => Errno::EIO,
         Kind::Remote(Remote::NotFound) => Errno::ENOENT,
         Kind::Remote(kind) => of_object(kind),
     }

@@ -59,7 +59,12 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         folder_mode: 0o755,
         nodes_max: 1000,
     };
-    let namespace = Arc::new(Bucket::new(Arc::new(bucket.clone()), clock.clone(), names));
+    let namespace = Arc::new(Bucket::new(
+        Arc::new(bucket.clone()),
+        clock.clone(),
+        Arc::new(namespace::NoLedger),
+        names,
+    ));
     let budget = Budget::new(64 * MIB);
     let fetching = FetcherOptions { requests_max: 8, window_bytes_max: 8 * MIB };
     let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };

@@ -151,7 +151,7 @@ impl Shared {
             Move::Object { stored, edited } => {
                 let condition = match mode {
                     RenameMode::Replace => Condition::Always,
-                    RenameMode::NoReplace => Condition::Absent,
+                    RenameMode::NoReplace | RenameMode::Exchange => Condition::Absent,
                 };
                 let version = self.copy(&stored, &key, &condition).await?;
                 if from.0 != to.0 {
@@ -317,6 +317,7 @@ fn plan(
     mode: RenameMode,
 ) -> std::result::Result<Plan, ErrorKind> {
     match (from.1, to, mode) {
+        (_, _, RenameMode::Exchange) => Err(ErrorKind::Unsupported),
         (_, Some(_), RenameMode::NoReplace) => Err(ErrorKind::Exists),
         (_, Some((to, _)), RenameMode::Replace) if to == from.0 => Ok(Plan::Nothing),
         (What::File, Some((_, What::Folder)), _) => Err(ErrorKind::IsDirectory),

@@ -12,12 +12,14 @@ use super::changes::Changes;
 use super::flight::{Flight, Scope};
 use super::options::BucketOptions;
 use super::tree::Tree;
-use crate::Entry;
+use crate::{Entry, Ledger};
 
 /// What requests under way share with the [`Bucket`](super::Bucket).
 pub(super) struct Shared {
     pub(super) remote: Arc<dyn Remote>,
     pub(super) clock: Arc<dyn Clock>,
+    #[expect(dead_code, reason = "its users come next")]
+    pub(super) ledger: Arc<dyn Ledger>,
     pub(super) options: BucketOptions,
     pub(super) changes: Changes,
     // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
@@ -46,7 +48,7 @@ impl State {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { remote, clock: _, options, changes: _, state: _ } = self;
+        let Shared { remote, clock: _, ledger: _, options, changes: _, state: _ } = self;
         f.debug_struct("Bucket").field("remote", remote).field("options", options).finish()
     }
 }

@@ -15,7 +15,7 @@ use remote::{Folder, Key, Metadata, PutOptions, Remote};
 
 use super::{Bucket, BucketOptions};
 use crate::conformance::{self, Volume};
-use crate::{Entry, Error, Namespace, NewNode, Owner, Published, SetAttr};
+use crate::{Entry, Error, Namespace, NewNode, NoLedger, Owner, Published, SetAttr};
 
 const TTL: Duration = Duration::from_secs(1);
 const NODE: NewNode = NewNode { mode: 0o644, owner: Owner { uid: 1000, gid: 1000 } };
@@ -34,7 +34,12 @@ impl Bench {
 
     fn over(fake: Fake, options: BucketOptions) -> Bench {
         let clock = Arc::new(ManualClock::default());
-        let bucket = Bucket::new(Arc::new(fake.clone()), Arc::clone(&clock) as _, options);
+        let bucket = Bucket::new(
+            Arc::new(fake.clone()),
+            Arc::clone(&clock) as _,
+            Arc::new(NoLedger),
+            options,
+        );
         Bench { fake, clock, bucket }
     }
 
@@ -143,7 +148,8 @@ async fn a_folder_as_a_bucket_keeps_the_promises_of_namespaces() {
         let remote: Arc<dyn Remote> = Arc::new(Folder::open(folder.path()).unwrap());
         folders.lock().push(folder);
         let clock = Arc::new(ManualClock::default());
-        let bucket = Bucket::new(Arc::clone(&remote), clock, BucketOptions::default());
+        let bucket =
+            Bucket::new(Arc::clone(&remote), clock, Arc::new(NoLedger), BucketOptions::default());
         Volume { namespace: Arc::new(bucket), remote }
     })
     .await;

@@ -27,7 +27,12 @@ impl Bench {
         let late = Arc::new(Late::new(fake));
         let clock = Arc::new(ManualClock::default());
         let remote: Arc<dyn Remote> = Arc::clone(&late) as _;
-        let bucket = Bucket::new(remote, Arc::clone(&clock) as _, BucketOptions::default());
+        let bucket = Bucket::new(
+            remote,
+            Arc::clone(&clock) as _,
+            Arc::new(crate::NoLedger),
+            BucketOptions::default(),
+        );
         late.deliver(0..1);
         bucket.list(Ino::ROOT).await.unwrap();
         Bench { late, clock, bucket }
