@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Errno, HandleId, Ino, Name, NameError, Timestamp};
+use base::{ByteRange, Clock, Errno, HandleId, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
 use namespace::{NewNode, Owner, RenameMode, SetAttr};
 use tokio::runtime::Handle;
-use vfs::{Opened, Pages, Plus, Vfs};
+use vfs::{Fallocate, Growth, Opened, Pages, Plus, Seek, Vfs};
 
 use crate::answer::{answer, told};
 use crate::process::process_of;
@@ -28,6 +28,13 @@ const KIND_FILE: u32 = 0o100_000;
 
 const O_EXCL: i32 = 0o200;
 const RENAME_NOREPLACE: u32 = 1;
+
+const FALLOC_KEEP_SIZE: i32 = 1;
+const FALLOC_PUNCH_HOLE: i32 = 2;
+const FALLOC_ZERO_RANGE: i32 = 16;
+
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;
 
 impl Service for Dispatch {
     fn serve(&self, caller: Caller, request: Request<'_>) -> Answer {
@@ -126,10 +133,26 @@ impl Dispatch {
             | Request::SetXattr { .. }
             | Request::GetXattr { .. }
             | Request::ListXattr { .. }
-            | Request::RemoveXattr { .. }
-            | Request::Fallocate { .. }
-            | Request::Lseek { .. }
-            | Request::CopyFileRange { .. } => return Err(Errno::ENOSYS),
+            | Request::RemoveXattr { .. } => return Err(Errno::ENOSYS),
+            Request::Fallocate { fh, offset, length, mode, .. } => {
+                let range = ByteRange::at(offset, length).ok_or(Errno::EINVAL)?;
+                let what = fallocate(mode)?;
+                answer(runtime, async move { done(vfs.fallocate(fh, range, what).await) })
+            }
+            Request::Lseek { fh, offset, whence, .. } => {
+                let seek = seek(whence)?;
+                let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+                answer(runtime, async move {
+                    let found = vfs.seek(fh, from, seek).await?;
+                    Ok(Reply::Offset(i64::try_from(found).expect("it is in a file")))
+                })
+            }
+            Request::CopyFileRange { fh, offset, to_fh, to_offset, length, .. } => {
+                answer(runtime, async move {
+                    let copied = vfs.copy((fh, offset), (to_fh, to_offset), length).await?;
+                    Ok(Reply::Written(u32::try_from(copied).expect("one call copies little")))
+                })
+            }
         })
     }
 
@@ -226,6 +249,24 @@ fn rename_mode(flags: u32) -> Result<RenameMode, Errno> {
     match flags {
         0 => Ok(RenameMode::Replace),
         RENAME_NOREPLACE => Ok(RenameMode::NoReplace),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn fallocate(mode: i32) -> Result<Fallocate, Errno> {
+    let growth = if mode & FALLOC_KEEP_SIZE == 0 { Growth::Grows } else { Growth::Stays };
+    match mode & !FALLOC_KEEP_SIZE {
+        0 => Ok(Fallocate::Allocate(growth)),
+        FALLOC_PUNCH_HOLE if growth == Growth::Stays => Ok(Fallocate::Punch),
+        FALLOC_ZERO_RANGE => Ok(Fallocate::Zero(growth)),
+        _ => Err(Errno::EOPNOTSUPP),
+    }
+}
+
+fn seek(whence: i32) -> Result<Seek, Errno> {
+    match whence {
+        SEEK_DATA => Ok(Seek::Data),
+        SEEK_HOLE => Ok(Seek::Hole),
         _ => Err(Errno::EINVAL),
     }
 }

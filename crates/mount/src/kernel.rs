@@ -2,13 +2,15 @@
 
 use std::os::fd::AsFd;
 
-use fuse::Passthrough;
+use base::{ByteRange, Ino};
+use fuse::{Notifier, Passthrough};
 use store::BackingFile;
 
 /// The kernel behind one mount.
 #[derive(Debug)]
 pub(crate) struct FuseKernel {
     pub(crate) passthrough: Option<Passthrough>,
+    pub(crate) notifier: Notifier,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,13 @@ impl vfs::Kernel for FuseKernel {
                 tracing::debug!(%error, "the kernel does not take this backing file");
                 None
             }
+        }
+    }
+
+    fn write_back(&self, ino: Ino, range: ByteRange) {
+        // It writes dirty pages before it drops them.
+        if let Err(error) = self.notifier.inval_inode_range(ino, range) {
+            tracing::debug!(%ino, %error, "the kernel does not write back");
         }
     }
 }

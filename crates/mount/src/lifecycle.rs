@@ -65,7 +65,8 @@ fn serve_on(
     let options = mount_options(config, assembled.changes);
     let mounted =
         Session::mount(&config.dir, &options, runtime.handle().clone(), Arc::clone(&metrics))?;
-    assembled.vfs.attach(Arc::new(FuseKernel { passthrough: mounted.passthrough() }));
+    let (passthrough, notifier) = (mounted.passthrough(), mounted.notifier());
+    assembled.vfs.attach(Arc::new(FuseKernel { passthrough, notifier }));
     let socket = Socket::bind(runtime, &config.dir)?;
     let dispatch = Dispatch {
         vfs: Arc::clone(&assembled.vfs),

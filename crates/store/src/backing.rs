@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use base::ByteRange;
@@ -64,7 +64,7 @@ impl BackingFile {
 
     /// Fills `buf` from `offset` on.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buf, offset)
+        self.disk.read(&self.file, buf, offset)
     }
 
     /// Writes all of `bytes` at `offset`.
@@ -72,9 +72,20 @@ impl BackingFile {
         self.disk.write(&self.file, bytes, offset)
     }
 
-    /// Gives back the space of `range`.
+    /// Gives back the space of `range`, which reads as zeros then.
     pub(crate) fn punch(&self, range: ByteRange) -> io::Result<()> {
         self.disk.punch(&self.file, range)
+    }
+
+    /// Takes the space of `range` on the disk, changing neither bytes nor length.
+    pub(crate) fn allocate(&self, range: ByteRange) -> io::Result<()> {
+        self.disk.allocate(&self.file, range)
+    }
+
+    /// The first run of bytes of `range` that may be something else than zeros; `None` if there is
+    /// none.
+    pub fn data(&self, range: ByteRange) -> io::Result<Option<ByteRange>> {
+        self.disk.data(&self.file, range)
     }
 
     /// Makes this file the same bytes as `from` without copying them, where the disk can.

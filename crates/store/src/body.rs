@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use base::{ByteRange, crc32c};
+use base::ByteRange;
 
 use crate::backing::BackingFile;
 use crate::cached::Cached;
@@ -11,6 +11,7 @@ use crate::extent::{Extents, Sum};
 use crate::frozen::Frozen;
 use crate::granule::{self, GRANULE_BYTES};
 use crate::residency::{Epoch, Residency};
+use crate::sums::{Walk, Walked};
 
 /// A staged file's bytes and what is known of them.
 #[derive(Debug)]
@@ -108,56 +109,35 @@ impl Body {
         ByteRange::new(first.start(), end)
     }
 
-    /// Makes the checksum of every granule whole; reads what was not written from front to back.
-    pub(crate) fn complete_sums(&mut self) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        let zeros = crc32c(&vec![0; granule::index(GRANULE_BYTES)]);
-        for granule in 0..granule::count(self.size) {
-            let place = granule::bytes_of(granule, self.size);
-            let sum = self.extents.sum(granule);
-            let from = place.start() + u64::from(sum.len);
-            let is_hole = self.extents.is_untouched(granule) && sum.len == 0;
-            if is_hole && place.len() == GRANULE_BYTES {
-                // A file may be one hole of terabytes.
-                self.extents.set_sum(granule, whole_sum(zeros, place));
-            } else if from < place.end() {
-                bytes.resize(granule::index(place.end() - from), 0);
-                if self.extents.is_untouched(granule) {
-                    bytes.fill(0);
-                } else {
-                    self.file.read(&mut bytes, from)?;
-                }
-                let crc = match sum.len {
-                    0 => crc32c(&bytes),
-                    _ => crc32c::crc32c_append(sum.crc, &bytes),
-                };
-                self.extents.set_sum(granule, whole_sum(crc, place));
+    /// Makes the checksum of every granule whole, as far as one turn of `walk` goes.
+    pub(crate) fn complete_sums(&mut self, walk: &mut Walk) -> io::Result<Walked> {
+        let Body { file, extents, size, .. } = self;
+        walk.turn(file, *size, |granule, summer| {
+            let place = granule::bytes_of(granule, *size);
+            let known = extents.sum(granule);
+            if u64::from(known.len) < place.len() {
+                extents.set_sum(granule, summer.sum(place, known)?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    /// Finds the granules that do not match their checksums any more and sums them anew; whether
-    /// there were any.
-    pub(crate) fn rescan(&mut self) -> io::Result<bool> {
+    /// Finds the granules that do not match their checksums any more and sums them anew, as far as
+    /// one turn of `walk` goes; whether there were any.
+    pub(crate) fn rescan(&mut self, walk: &mut Walk) -> io::Result<(Walked, bool)> {
         let mut is_changed = false;
-        let mut bytes = Vec::new();
-        for granule in 0..granule::count(self.size) {
-            let place = granule::bytes_of(granule, self.size);
-            bytes.resize(granule::index(place.len()), 0);
-            self.file.read(&mut bytes, place.start())?;
-            let known = self.extents.sum(granule);
-            let sum = whole_sum(crc32c(&bytes), place);
+        let Body { file, extents, size, .. } = self;
+        let walked = walk.turn(file, *size, |granule, summer| {
+            let place = granule::bytes_of(granule, *size);
+            let known = extents.sum(granule);
+            let sum = summer.sum(place, Sum::default())?;
             if known != sum {
                 // What is not summed to its end was written through us, and is dirty anyway.
                 is_changed |= known.len == sum.len;
-                self.extents.set_sum(granule, sum);
+                extents.set_sum(granule, sum);
             }
-        }
-        Ok(is_changed)
+            Ok(())
+        })?;
+        Ok((walked, is_changed))
     }
-}
-
-fn whole_sum(crc: u32, place: ByteRange) -> Sum {
-    Sum { crc, len: u32::try_from(place.len()).expect("a granule is small") }
 }

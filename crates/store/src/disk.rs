@@ -6,7 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use base::ByteRange;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::io::Errno;
 
 /// The local disk.
 #[derive(Debug, Default)]
@@ -127,6 +128,56 @@ impl Disk {
             }
         }
         Ok(())
+    }
+
+    /// Fills `buf` from `offset` on.
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
+    pub(crate) fn read(&self, file: &File, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            faults.count_read(buf.len());
+        }
+        file.read_exact_at(buf, offset)
+    }
+
+    /// The first run of bytes of `range` that may be something else than zeros.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn data(&self, file: &File, range: ByteRange) -> io::Result<Option<ByteRange>> {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(range.start())) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            // A disk that knows of no holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(Some(range)),
+            Err(error) => return Err(error.into()),
+        };
+        let Some(rest) = ByteRange::new(start, range.end()) else { return Ok(None) };
+        let end = match rustix::fs::seek(file, SeekFrom::Hole(start)) {
+            Ok(end) => end.max(start + 1),
+            // It was cut meanwhile.
+            Err(Errno::NXIO) => range.end(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(rest.below(end))
+    }
+
+    /// Takes the space of `range`, changing neither bytes nor length. A disk that cannot is asked
+    /// for room with each write only.
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
+    pub(crate) fn allocate(&self, file: &File, range: ByteRange) -> io::Result<()> {
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            faults.has_room(range.len())?;
+        }
+        match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, range.start(), range.len()) {
+            Err(Errno::OPNOTSUPP) => Ok(()),
+            allocated => Ok(allocated?),
+        }
     }
 
     /// Writes all of `bytes` at `offset`.

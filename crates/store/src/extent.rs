@@ -50,11 +50,6 @@ pub(crate) struct Sum {
 }
 
 impl Extents {
-    /// Whether nothing was ever written to or filled into the piece that `granule` is in.
-    pub(crate) fn is_untouched(&self, granule: u64) -> bool {
-        !self.pieces.contains_key(&granule::place(granule).0)
-    }
-
     /// Whether the bytes of `granule` were put into the file.
     pub(crate) fn is_here(&self, granule: u64) -> bool {
         self.existing(granule).is_some_and(|granule| granule.is_here)
@@ -108,6 +103,24 @@ impl Extents {
                 let len = u32::try_from(to - start).expect("a granule is small");
                 state.sum = Sum { crc, len };
             }
+        }
+    }
+
+    /// Notes that `range` is about to become zeros without a write. What was never touched is not
+    /// touched by this: a hole may be of terabytes.
+    pub(crate) fn will_punch(&mut self, range: ByteRange) {
+        let granules = granule::touched(range);
+        let (first, last) = (granules.start, granules.end - 1);
+        let pieces = granule::place(first).0..=granule::place(last).0;
+        for (&at, piece) in self.pieces.range_mut(pieces) {
+            let start = at as u64 * PIECE_GRANULES;
+            for (granule, state) in (start..).zip(&mut piece.granules) {
+                let from = range.start().saturating_sub(granule * GRANULE_BYTES);
+                if granules.contains(&granule) && from < u64::from(state.sum.len) {
+                    state.sum = Sum::default();
+                }
+            }
+            piece.unsaved = true;
         }
     }
 

@@ -9,13 +9,19 @@ pub struct Faults {
     // How many more bytes may be written before the disk is full.
     room_bytes: AtomicU64,
     renames_fail: AtomicBool,
+    // How many bytes of files were read.
+    read_bytes: AtomicU64,
 }
 
 impl Faults {
     /// Nothing goes wrong yet.
     #[expect(clippy::new_without_default, reason = "a second way to say the same")]
     pub fn new() -> Faults {
-        Faults { room_bytes: AtomicU64::new(u64::MAX), renames_fail: AtomicBool::new(false) }
+        Faults {
+            room_bytes: AtomicU64::new(u64::MAX),
+            renames_fail: AtomicBool::new(false),
+            read_bytes: AtomicU64::new(0),
+        }
     }
 
     /// The disk is full after `bytes` more bytes. The write that does not fit is cut short.
@@ -32,6 +38,24 @@ impl Faults {
     pub fn heal(&self) {
         self.room_bytes.store(u64::MAX, Ordering::SeqCst);
         self.renames_fail.store(false, Ordering::SeqCst);
+    }
+
+    /// How many bytes of backing files were read so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes.load(Ordering::SeqCst)
+    }
+
+    /// Notes a read.
+    pub(crate) fn count_read(&self, len: usize) {
+        self.read_bytes.fetch_add(len as u64, Ordering::SeqCst);
+    }
+
+    /// Fails if the disk does not take `len` more bytes.
+    pub(crate) fn has_room(&self, len: u64) -> io::Result<()> {
+        if self.room_bytes.load(Ordering::SeqCst) < len {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        Ok(())
     }
 
     /// How many of `len` bytes the disk still takes.

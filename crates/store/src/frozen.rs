@@ -29,6 +29,16 @@ enum Side {
     Whole { file: BackingFile },
 }
 
+impl Side {
+    /// Nothing is saved yet in `file`.
+    fn beside(size: u64, file: BackingFile) -> io::Result<Side> {
+        // What is not written of it reads as zeros.
+        file.set_len(size)?;
+        let words = granule::index(granule::count(size).div_ceil(64));
+        Ok(Side::Some { file, saved: vec![0; words] })
+    }
+}
+
 impl Frozen {
     /// The version is the first `size` bytes of the file.
     pub(crate) fn new(size: u64) -> Frozen {
@@ -38,6 +48,11 @@ impl Frozen {
     /// The version is the first `size` bytes of `file`, a copy.
     pub(crate) fn copied(size: u64, file: BackingFile) -> Frozen {
         Frozen { size, done_to: 0, side: Side::Whole { file } }
+    }
+
+    /// The version is the first `size` bytes of the file, and what is saved of it goes to `file`.
+    pub(crate) fn beside(size: u64, file: BackingFile) -> io::Result<Frozen> {
+        Ok(Frozen { size, done_to: 0, side: Side::beside(size, file)? })
     }
 
     /// Below this nothing is kept any more.
@@ -68,8 +83,7 @@ impl Frozen {
         let kept = ByteRange::new(self.done_to, self.size);
         let Some(range) = kept.and_then(|kept| range.intersection(kept)) else { return Ok(()) };
         if let Side::None = self.side {
-            let words = granule::index(granule::count(self.size).div_ceil(64));
-            self.side = Side::Some { file: make_side()?, saved: vec![0; words] };
+            self.side = Side::beside(self.size, make_side()?)?;
         }
         let Side::Some { file, saved } = &mut self.side else { return Ok(()) };
         let mut old = Vec::new();
@@ -77,9 +91,11 @@ impl Frozen {
             let (word, bit) = (granule::index(granule / 64), 1 << (granule % 64));
             if saved[word] & bit == 0 {
                 let bytes = granule::bytes_of(granule, self.size);
-                old.resize(granule::index(bytes.len()), 0);
-                main.read(&mut old, bytes.start())?;
-                file.write(&old, bytes.start())?;
+                if main.data(bytes)?.is_some() {
+                    old.resize(granule::index(bytes.len()), 0);
+                    main.read(&mut old, bytes.start())?;
+                    file.write(&old, bytes.start())?;
+                }
                 saved[word] |= bit;
             }
         }

@@ -20,6 +20,7 @@ mod faulty_disk;
 mod frozen;
 mod granule;
 mod ground;
+mod holes;
 mod journal;
 mod layout;
 mod lock;
@@ -35,6 +36,7 @@ mod space;
 mod staged;
 mod state;
 mod store;
+mod sums;
 mod table;
 
 pub use backing::BackingFile;
@@ -43,6 +45,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use faulty_disk::Faults;
 pub use granule::GRANULE_BYTES;
+pub use holes::{Growth, Seek};
 pub use journal::{Journal, Op, OpId, OpKind, Replayed};
 pub use moves::{Adopted, Base};
 pub use orphan::{Orphan, OrphanState};

@@ -10,6 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::frozen::Frozen;
 use crate::residency::{Action, Epoch, Event, Residency};
 use crate::staged::Staged;
+use crate::sums::Walk;
 
 /// The bytes of a staged file as they were when it was sealed, whatever is written meanwhile.
 ///
@@ -30,6 +31,15 @@ enum Fate {
     Answered,
 }
 
+/// Who writes as fast as we read is waited for this often only.
+const PASSES_MAX: usize = 3;
+
+/// A pass that had no more to read than this leaves little to the next.
+const REST_BYTES: u64 = 4 << 20;
+
+/// How much is saved of a version before others get their turn.
+const SAVE_BYTES: u64 = 1 << 20;
+
 impl Staged {
     /// Freezes the present bytes: until the version is adopted or rejected it reads the same,
     /// whatever is written meanwhile.
@@ -40,14 +50,16 @@ impl Staged {
     ///
     /// If a sealed version is out already.
     pub fn seal(self: &Arc<Staged>) -> Result<Sealed> {
+        self.sum_ahead()?;
         let mut guard = self.guard("seal")?;
         let body = guard.body();
         if body.home == Home::Recovery {
             return Err(self.error(ErrorKind::Gone, "seal"));
         }
         self.need_all(body, "seal")?;
-        self.rescan_body(body)?;
-        body.complete_sums().map_err(|error| self.io("seal", error))?;
+        // What was written since is all there is to read.
+        let summed = body.complete_sums(&mut Walk::at_once());
+        summed.map_err(|error| self.io("seal", error))?;
         let epoch = body.epoch + 1;
         let (next, action) = body.residency.step(Event::Seal(epoch));
         assert_eq!(action, Action::RecordSealed(epoch), "a seal is recorded");
@@ -61,7 +73,26 @@ impl Staged {
         body.residency = next;
         body.published = None;
         body.epoch = epoch;
-        Ok(Sealed { staged: Arc::clone(self), size: body.size, epoch, fate: Fate::Open })
+        let size = body.size;
+        drop(guard);
+        let sealed = Sealed { staged: Arc::clone(self), size, epoch, fate: Fate::Open };
+        self.save_from_kernel(size)?;
+        Ok(sealed)
+    }
+
+    /// Reads and sums what the seal needs summed, as far as that is possible while others write.
+    fn sum_ahead(&self) -> Result<()> {
+        // What the kernel writes past us is seen by the sums only.
+        self.rescan()?;
+        for _ in 0..PASSES_MAX {
+            let read_bytes = self.in_turns("seal", |body, walk| {
+                body.complete_sums(walk).map_err(|error| self.io("seal", error))
+            })?;
+            if read_bytes < REST_BYTES {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn freeze(&self, body: &Body) -> Result<Frozen> {
@@ -69,10 +100,28 @@ impl Staged {
             Lent::Never => Ok(Frozen::new(body.size)),
             // The kernel may write to the file without asking us to save the old bytes first.
             Lent::ToKernel => {
-                let copy = self.make_side().and_then(|side| copy_whole(&body.file, side));
-                Ok(Frozen::copied(body.size, copy.map_err(|error| self.io("seal", error))?))
+                let io = |error| self.io("seal", error);
+                let side = self.make_side().map_err(io)?;
+                if side.share_from(&body.file).is_ok() {
+                    return Ok(Frozen::copied(body.size, side));
+                }
+                Frozen::beside(body.size, side).map_err(io)
             }
         }
+    }
+
+    /// Saves all of a version that the kernel may write into, unless the disk has copied it
+    /// already, letting readers and writers in between.
+    fn save_from_kernel(&self, size: u64) -> Result<()> {
+        for part in ByteRange::new(0, size).into_iter().flat_map(|all| all.pieces(SAVE_BYTES)) {
+            let mut guard = self.guard("seal")?;
+            let Body { file, frozen, lent, .. } = guard.body();
+            let (Lent::ToKernel, Some(frozen)) = (*lent, frozen) else { return Ok(()) };
+            let saved = frozen.save(file, part, || self.make_side());
+            saved.map_err(|error| self.io("save sealed bytes", error))?;
+            guard.pass_on();
+        }
+        Ok(())
     }
 
     /// Takes the answer to a sealed version; whether the bytes are clean now.
@@ -91,18 +140,25 @@ impl Staged {
     }
 }
 
-/// Copies all of a file, without moving its bytes where the disk can.
+/// Copies all of a file, without moving its bytes where the disk can, and without its holes where
+/// it cannot.
 pub(crate) fn copy_whole(from: &BackingFile, to: BackingFile) -> std::io::Result<BackingFile> {
     const STEP_BYTES: u64 = 1 << 20;
     if to.share_from(from).is_ok() {
         return Ok(to);
     }
+    let len = from.len()?;
+    to.set_len(len)?;
     let mut bytes = Vec::new();
-    let all = ByteRange::new(0, from.len()?);
-    for part in all.into_iter().flat_map(|all| all.pieces(STEP_BYTES)) {
-        bytes.resize(crate::granule::index(part.len()), 0);
-        from.read(&mut bytes, part.start())?;
-        to.write(&bytes, part.start())?;
+    let mut at = 0;
+    while let Some(rest) = ByteRange::new(at, len) {
+        let Some(data) = from.data(rest)? else { break };
+        for part in data.pieces(STEP_BYTES) {
+            bytes.resize(crate::granule::index(part.len()), 0);
+            from.read(&mut bytes, part.start())?;
+            to.write(&bytes, part.start())?;
+        }
+        at = data.end();
     }
     Ok(to)
 }

@@ -17,6 +17,7 @@ use crate::granule::{self, GRANULE_BYTES};
 use crate::ground::Ground;
 use crate::residency::{Action, Event, Residency};
 use crate::state::staged::{StagedId, StagedState};
+use crate::sums::{Walk, Walked};
 
 /// A backing file with bytes the bucket does not have yet.
 ///
@@ -72,12 +73,8 @@ impl Staged {
         };
         let mut guard = self.guard("write")?;
         let body = guard.body();
-        for granule in [range.start() / GRANULE_BYTES, (range.end() - 1) / GRANULE_BYTES] {
-            let Some(wanted) = body.wanted(granule) else { continue };
-            let is_overwritten = range.intersection(wanted) == Some(wanted);
-            if !is_overwritten && !self.draw(body, wanted)? {
-                return Ok(Outcome::Needs(wanted));
-            }
+        if let Some(needs) = self.draw_edges(body, range)? {
+            return Ok(Outcome::Needs(needs));
         }
         self.will_change(body, Some(range))?;
         self.ground.space.make_way(range.len());
@@ -232,7 +229,14 @@ impl Staged {
         let body = guard.body();
         self.need_all(body, "passthrough")?;
         if body.lent == Lent::Never {
-            body.complete_sums().map_err(|error| self.io("passthrough", error))?;
+            let summed = body.complete_sums(&mut Walk::at_once());
+            summed.map_err(|error| self.io("passthrough", error))?;
+            let all = ByteRange::new(0, body.size);
+            if let (Some(frozen), Some(all)) = (&mut body.frozen, all) {
+                // The kernel will not ask us to save what it overwrites of the version on its way.
+                let saved = frozen.save(&body.file, all, || self.make_side());
+                saved.map_err(|error| self.io("save sealed bytes", error))?;
+            }
             body.lent = Lent::ToKernel;
         }
         Ok(Arc::clone(&body.file))
@@ -241,7 +245,29 @@ impl Staged {
     /// Finds what was written past us through a shared mapping of the backing file, and makes the
     /// file dirty if there was anything; whether there was.
     pub fn rescan(&self) -> Result<bool> {
-        self.guard("rescan").and_then(|mut guard| self.rescan_body(guard.body()))
+        let mut is_changed = false;
+        self.in_turns("rescan", |body, walk| {
+            let (walked, changed) = self.rescan_some(body, walk)?;
+            is_changed |= changed;
+            Ok(walked)
+        })?;
+        Ok(is_changed)
+    }
+
+    /// Walks over all granules, letting readers and writers in between turns; how much was read.
+    pub(crate) fn in_turns(
+        &self,
+        op: &'static str,
+        mut turn: impl FnMut(&mut Body, &mut Walk) -> Result<Walked>,
+    ) -> Result<u64> {
+        let mut walk = Walk::in_turns();
+        loop {
+            let mut guard = self.guard(op)?;
+            if turn(guard.body(), &mut walk)? == Walked::All {
+                return Ok(walk.read_bytes);
+            }
+            guard.pass_on();
+        }
     }
 
     /// Replaces the note that is kept for recovery.
@@ -251,19 +277,24 @@ impl Staged {
 
     /// Compares checksums, if the kernel ever had the file.
     pub(crate) fn rescan_body(&self, body: &mut Body) -> Result<bool> {
+        let (_all, is_changed) = self.rescan_some(body, &mut Walk::at_once())?;
+        Ok(is_changed)
+    }
+
+    fn rescan_some(&self, body: &mut Body, walk: &mut Walk) -> Result<(Walked, bool)> {
         if body.lent == Lent::Never {
-            return Ok(false);
+            return Ok((Walked::All, false));
         }
-        let is_changed = body.rescan().map_err(|error| self.io("rescan", error))?;
+        let (walked, is_changed) = body.rescan(walk).map_err(|error| self.io("rescan", error))?;
         if is_changed {
             self.will_change(body, None)?;
         }
-        Ok(is_changed)
+        Ok((walked, is_changed))
     }
 
     /// Notes a change before it is made: saves what of a sealed version is in `range`, and records
     /// once that there are bytes that exist nowhere else.
-    fn will_change(&self, body: &mut Body, range: Option<ByteRange>) -> Result<()> {
+    pub(crate) fn will_change(&self, body: &mut Body, range: Option<ByteRange>) -> Result<()> {
         if let (Some(frozen), Some(range)) = (&mut body.frozen, range) {
             frozen
                 .save(&body.file, range, || self.make_side())
@@ -283,6 +314,23 @@ impl Staged {
         }
         body.residency = next;
         Ok(())
+    }
+
+    /// Takes over the granules at the ends of `range` that it does not cover; returns what of the
+    /// base is needed for that and is not there.
+    pub(crate) fn draw_edges(
+        &self,
+        body: &mut Body,
+        range: ByteRange,
+    ) -> Result<Option<ByteRange>> {
+        for granule in [range.start() / GRANULE_BYTES, (range.end() - 1) / GRANULE_BYTES] {
+            let Some(wanted) = body.wanted(granule) else { continue };
+            let is_covered = range.intersection(wanted) == Some(wanted);
+            if !is_covered && !self.draw(body, wanted)? {
+                return Ok(Some(wanted));
+            }
+        }
+        Ok(None)
     }
 
     /// Copies the granule's wanted bytes from the base, if they are there.
@@ -338,6 +386,11 @@ impl BodyGuard<'_> {
             Life::Here(body) => body,
             Life::Gone => unreachable!("the guard is only made of a body that is here"),
         }
+    }
+
+    /// Lets go, first to those who wait.
+    pub(crate) fn pass_on(self) {
+        RwLockWriteGuard::unlock_fair(self.life);
     }
 
     /// The file goes elsewhere: everyone who has it is told that it is gone.

@@ -15,7 +15,9 @@ use common::{Folder, GRANULE, bytes, complete, content, content_of, kind, range,
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest,
 };
-use quayfs_store::{Adopted, Base, Cached, ErrorKind, Outcome, Sealed, Staged, Store};
+use quayfs_store::{
+    Adopted, Base, Cached, ErrorKind, Growth, Outcome, Sealed, Seek, Staged, Store,
+};
 
 /// Something that can be done to a staged file. Places are taken modulo what is possible.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +25,9 @@ enum Step {
     Write { at: usize, len: usize, seed: u8 },
     Append { len: usize, seed: u8 },
     Truncate { size: usize },
+    Punch { at: usize, len: usize },
+    Allocate { at: usize, len: usize, growth: Growth },
+    Seek { at: usize },
     FillBase { granule: usize, through_cache: bool },
     Read { at: usize, len: usize },
     Seal,
@@ -44,6 +49,10 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (at(), len(), any::<u8>()).prop_map(|(at, len, seed)| Step::Write { at, len, seed }),
         2 => (len(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
         2 => at().prop_map(|size| Step::Truncate { size }),
+        2 => (at(), len()).prop_map(|(at, len)| Step::Punch { at, len }),
+        1 => (at(), len(), prop_oneof![Just(Growth::Grows), Just(Growth::Stays)])
+            .prop_map(|(at, len, growth)| Step::Allocate { at, len, growth }),
+        2 => at().prop_map(|at| Step::Seek { at }),
         2 => (0..5_usize, any::<bool>())
             .prop_map(|(granule, through_cache)| Step::FillBase { granule, through_cache }),
         2 => (at(), len()).prop_map(|(at, len)| Step::Read { at, len }),
@@ -100,6 +109,9 @@ impl Run {
                 self.staged.truncate(size as u64).unwrap();
                 self.model.resize(size, 0);
             }
+            Step::Punch { at, len } => self.punch(at, len),
+            Step::Allocate { at, len, growth } => self.allocate(at, len, growth),
+            Step::Seek { at } => self.seek(at),
             Step::FillBase { granule, through_cache } => self.fill_base(granule, through_cache),
             Step::Read { at, len } => self.read(at, len),
             Step::Seal => self.seal(),
@@ -142,6 +154,48 @@ impl Run {
         }
         self.model[at..at + len].copy_from_slice(&new);
         self.written_since = true;
+    }
+
+    fn punch(&mut self, at: usize, len: usize) {
+        let range = ByteRange::at(at as u64, len as u64).unwrap();
+        while let Outcome::Needs(needs) = self.staged.punch(range).unwrap() {
+            let part = needs.start() as usize..needs.end() as usize;
+            self.staged.fill(needs.start(), &self.base[part]).unwrap();
+        }
+        let end = self.model.len().min(at + len);
+        if at < end {
+            self.model[at..end].fill(0);
+            self.written_since = true;
+        }
+    }
+
+    fn allocate(&mut self, at: usize, len: usize, growth: Growth) {
+        let range = ByteRange::at(at as u64, len as u64).unwrap();
+        self.staged.allocate(range, growth).unwrap();
+        if growth == Growth::Grows && self.model.len() < at + len {
+            self.model.resize(at + len, 0);
+            self.written_since = true;
+        }
+    }
+
+    /// No byte but zeros is ever called a hole, and walking from one to the next comes to the end.
+    fn seek(&mut self, at: usize) {
+        let size = self.model.len();
+        let mut at = at;
+        while at < size {
+            let data = self.staged.seek(Seek::Data, at as u64).unwrap();
+            let data = data.map_or(size, |data| data as usize);
+            assert!(self.model[at..data].iter().all(|&byte| byte == 0), "a hole at {at}..{data}");
+            if data == size {
+                break;
+            }
+            let hole = self.staged.seek(Seek::Hole, data as u64).unwrap();
+            let hole = hole.expect("a hole follows the end") as usize;
+            assert!(data < hole && hole <= size, "data at {data}..{hole} of {size}");
+            at = hole;
+        }
+        assert_eq!(self.staged.seek(Seek::Data, size as u64).unwrap(), None);
+        assert_eq!(self.staged.seek(Seek::Hole, size as u64).unwrap(), None);
     }
 
     fn fill_base(&mut self, granule: usize, through_cache: bool) {

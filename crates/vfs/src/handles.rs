@@ -44,6 +44,14 @@ impl Handles {
         self.files.read().get(&id).cloned().ok_or(Error::Call(Errno::EBADF))
     }
 
+    /// Whether someone has `file` open in a way that lets them map it for writing.
+    pub(crate) fn is_mappable(&self, file: &Arc<File>) -> bool {
+        let files = self.files.read();
+        files
+            .values()
+            .any(|handle| handle.access == Access::ReadWrite && Arc::ptr_eq(&handle.file, file))
+    }
+
     pub(crate) fn remove_file(&self, id: HandleId) -> Result<Arc<Handle>> {
         self.files.write().remove(&id).ok_or(Error::Call(Errno::EBADF))
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use base::{ByteRange, Ino};
 use store::BackingFile;
 
 /// The kernel, as far as it can be asked.
@@ -9,6 +10,10 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// Makes `file` known, so that opens can be answered with it; `None` if the kernel or our
     /// privileges do not allow it.
     fn register(&self, file: &BackingFile) -> Option<Box<dyn Backing>>;
+
+    /// Has what was written to `range` of `ino` through a mapping sent to us, as writes. Waits for
+    /// their answers: never to be called where those would wait for the caller.
+    fn write_back(&self, ino: Ino, range: ByteRange);
 }
 
 /// A backing file that the kernel knows; given back on drop.

@@ -23,8 +23,11 @@ pub use access::Access;
 pub use errno::{Error, Result, errno};
 
 pub use kernel::{Backing, Kernel};
+pub use ops::copy::Place;
 pub use ops::dir::{DirEntry, DirPage, Plus};
+pub use ops::fallocate::Fallocate;
 pub use ops::open::{Opened, Pages};
 pub use ops::statfs::Space;
 pub use recover::Recovered;
+pub use store::{Growth, Seek};
 pub use vfs::{Pending, Unpublished, Vfs, VfsOptions};

@@ -102,8 +102,8 @@ impl Vfs {
         assert!(self.kernel.set(kernel).is_ok(), "a file system is mounted once");
     }
 
-    pub(crate) fn kernel(&self) -> Option<&dyn Kernel> {
-        self.kernel.get().map(AsRef::as_ref)
+    pub(crate) fn kernel(&self) -> Option<&Arc<dyn Kernel>> {
+        self.kernel.get()
     }
 
     /// What the bucket does not have yet.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use base::{Budget, Errno, Ino, ManualClock, Metrics, Name, Rng};
+use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
 use remote::fake::{Fake, Op};
@@ -43,6 +43,8 @@ impl Kernel for Notes {
     fn register(&self, _file: &BackingFile) -> Option<Box<dyn Backing>> {
         Some(Box::new(Registered(1 + self.registered.fetch_add(1, Ordering::Relaxed))))
     }
+
+    fn write_back(&self, _ino: Ino, _range: ByteRange) {}
 }
 
 /// A file system over `bucket` whose state folder is `dir`.

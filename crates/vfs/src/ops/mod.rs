@@ -1,10 +1,13 @@
 //! The operations, one file a family.
 
+pub(crate) mod copy;
 pub(crate) mod dir;
 mod entry;
+pub(crate) mod fallocate;
 mod lookup;
 pub(crate) mod open;
 mod read;
+mod seek;
 pub(crate) mod statfs;
 mod sync;
 mod write;
