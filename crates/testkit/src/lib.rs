@@ -30,5 +30,5 @@ pub use map::SharedMap;
 pub use minio::MinIo;
 pub use mount::{Attempt, Mount, Plan, mounted_at};
 pub use noise::noise;
-pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder};
+pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder, tool};
 pub use program::{Opening, Program};
