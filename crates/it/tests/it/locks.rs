@@ -46,7 +46,7 @@ impl Script {
     /// Whether it is inside a system call that waits for a lock.
     fn waits_for_a_lock(&self) -> bool {
         let call = std::fs::read_to_string(format!("/proc/{}/wchan", self.process.id()));
-        call.is_ok_and(|call| call.contains("lock"))
+        call.is_ok_and(|call| call.contains("lock") || call.contains("setlk"))
     }
 
     fn kill(&mut self) {

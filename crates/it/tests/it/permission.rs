@@ -97,7 +97,7 @@ fn others_enter_with_allow_other() {
 
 #[test]
 fn what_says_nothing_of_itself_looks_as_the_flags_say() {
-    let flags = ["--uid", "4711", "--gid", "4712", "--file-mode", "666", "--dir-mode", "2777"];
+    let flags = ["--uid", "4711", "--gid", "4712", "--file-mode", "666", "--dir-mode", "777"];
     let (bucket, mount) = mounted_with(&[&flags[..], &["--umask", "027"]].concat());
     bucket.put("folder/file", b"bytes");
     testkit::wait::until("the object to appear", crate::TTL, || mount.join("folder/file").exists());
@@ -106,7 +106,7 @@ fn what_says_nothing_of_itself_looks_as_the_flags_say() {
         (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
     };
     assert_eq!(looks("folder/file"), (0o640, 4711, 4712));
-    assert_eq!(looks("folder"), (0o2750, 4711, 4712));
+    assert_eq!(looks("folder"), (0o750, 4711, 4712));
     // What somebody makes here is his, with the mode he asks for, less his own umask.
     write_new(&mount.join("ours"), b"bytes").unwrap();
     assert_eq!(looks("ours"), (0o644, 0, 0));
