@@ -14,6 +14,7 @@ mod minio;
 mod mount;
 mod noise;
 mod place;
+pub mod posix;
 mod program;
 mod server;
 pub mod wait;

@@ -72,8 +72,7 @@ fn git_clones_commits_collects_and_finds_nothing_wrong() {
     "#;
     assert_eq!(bash(mount.path(), work, &[local.as_os_str()]), "");
     let mount = remounted(mount);
-    let after =
-        "git fsck --strict --no-progress; git status --porcelain; git log -1 --format=%s";
+    let after = "git fsck --strict --no-progress; git status --porcelain; git log -1 --format=%s";
     assert_eq!(bash(&mount.join("clone"), after, &[]), "merged\n");
 }
 
