@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use crate::units::{CacheSize, bytes, cache_size, duration};
+use crate::units::{CacheSize, bytes, cache_size, duration, permissions};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
@@ -52,6 +52,21 @@ pub(crate) struct MountArgs {
     /// Let other users in, within owners and modes.
     #[arg(long)]
     pub(crate) allow_other: bool,
+    /// Owner of files and folders that nobody gave one [default: who mounts].
+    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    pub(crate) uid: Option<u32>,
+    /// Group of files and folders that nobody gave one [default: that of who mounts].
+    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    pub(crate) gid: Option<u32>,
+    /// Permissions of files that nobody gave any, in octal.
+    #[arg(long, value_name = "MODE", default_value = "644", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) file_mode: u16,
+    /// Permissions of folders that nobody gave any, in octal.
+    #[arg(long, value_name = "MODE", default_value = "755", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) dir_mode: u16,
+    /// Permissions to take off both, in octal.
+    #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) umask: u16,
     /// URL of an S3 service other than AWS [default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL].
     #[arg(long, value_name = "URL", help_heading = "S3")]
     pub(crate) endpoint: Option<String>,

@@ -43,6 +43,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `644`: permission bits, in octal as `chmod` takes them.
+pub(crate) fn permissions(text: &str) -> Result<u16, String> {
+    match u16::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o7777 => Ok(mode),
+        Ok(_) | Err(_) => Err(format!("{text}: not permissions in octal like 644")),
+    }
+}
+
 /// `512 MiB`: a size as people read it.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -65,7 +73,7 @@ fn split(text: &str) -> (&str, &str) {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, duration, show_bytes};
+    use super::{bytes, duration, permissions, show_bytes};
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
@@ -89,6 +97,16 @@ mod tests {
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         assert!(duration("soon").is_err());
+    }
+
+    #[test]
+    fn permissions_are_octal_and_twelve_bits() {
+        for (text, want) in [("644", 0o644), ("0755", 0o755), ("2775", 0o2775), ("0", 0)] {
+            assert_eq!(permissions(text), Ok(want));
+        }
+        for text in ["", "8", "rw", "-1", "10000", "u=rw"] {
+            assert!(permissions(text).is_err(), "{text}");
+        }
     }
 
     #[test]

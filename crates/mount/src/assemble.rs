@@ -75,11 +75,11 @@ pub(crate) async fn assemble(
             store_identity: volume.clone(),
             metadata_ttl: config.metadata_ttl,
             owner: Owner {
-                uid: rustix::process::getuid().as_raw(),
-                gid: rustix::process::getgid().as_raw(),
+                uid: config.looks.uid.unwrap_or_else(|| rustix::process::getuid().as_raw()),
+                gid: config.looks.gid.unwrap_or_else(|| rustix::process::getgid().as_raw()),
             },
-            file_mode: 0o644,
-            folder_mode: 0o755,
+            file_mode: config.looks.file_mode,
+            folder_mode: config.looks.folder_mode,
             nodes_max: NODES_MAX,
         },
     ));

@@ -22,6 +22,8 @@ pub struct Config {
     pub changes: Changes,
     /// Who may enter.
     pub entrance: Entrance,
+    /// Owner and permissions of what says nothing else.
+    pub looks: Looks,
     /// Where local state is kept: cache, staged writes, recovery.
     pub state_dir: PathBuf,
     /// How much of the disk the cache may take.
@@ -49,6 +51,19 @@ pub struct S3Settings {
     pub credentials: Credentials,
     /// Where in a URL the bucket's name goes.
     pub addressing: Addressing,
+}
+
+/// How files and folders look that neither their maker nor anyone since said anything of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// The owner; who mounts if `None`.
+    pub uid: Option<u32>,
+    /// The group; that of who mounts if `None`.
+    pub gid: Option<u32>,
+    /// Permission bits of files.
+    pub file_mode: u16,
+    /// Permission bits of folders.
+    pub folder_mode: u16,
 }
 
 /// Whether changes are allowed.

@@ -16,7 +16,7 @@ mod socket;
 mod telemetry;
 mod umount;
 
-pub use config::{Changes, Config, Entrance, S3Settings};
+pub use config::{Changes, Config, Entrance, Looks, S3Settings};
 pub use control::{Status, status};
 pub use error::Error;
 pub use fuse::PassthroughWish;

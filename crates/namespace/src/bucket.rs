@@ -20,6 +20,7 @@ mod entries;
 mod find;
 mod flight;
 mod idle;
+mod inherit;
 mod keys;
 mod listing;
 mod looks;

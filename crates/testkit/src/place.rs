@@ -41,7 +41,7 @@ pub fn quayfs() -> PathBuf {
 }
 
 /// A program that `scripts/setup` installed.
-pub(crate) fn tool(name: &str) -> PathBuf {
+pub fn tool(name: &str) -> PathBuf {
     let path = dev_dir().join("bin").join(name);
     assert!(path.is_file(), "no {name} at {}: run scripts/setup", path.display());
     path

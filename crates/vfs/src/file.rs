@@ -253,7 +253,8 @@ impl File {
         attr.size = self.size();
         if let Some(Times { mtime, ctime }) = self.written() {
             attr.mtime = mtime;
-            attr.ctime = ctime;
+            // Names tell of what is no change of the bytes, such as a name less.
+            attr.ctime = attr.ctime.max(ctime);
         }
     }
 

@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 use mount::{
-    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, Location, LogTarget, Notice,
-    PassthroughWish, S3Settings,
+    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, Location, LogTarget, Looks,
+    Notice, PassthroughWish, S3Settings,
 };
 
 use crate::args::MountArgs;
@@ -126,6 +126,12 @@ fn config(args: &MountArgs) -> Result<Config> {
         },
         changes: if args.read_only { Changes::Refused } else { Changes::Allowed },
         entrance: if args.allow_other { Entrance::All } else { Entrance::Owner },
+        looks: Looks {
+            uid: args.uid,
+            gid: args.gid,
+            file_mode: args.file_mode & !args.umask,
+            folder_mode: args.dir_mode & !args.umask,
+        },
         state_dir: state_dir(args.cache_dir.as_deref())?,
         cache: match args.cache_size {
             Some(CacheSize(bytes)) => CacheLimit::Bytes(bytes),

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -90,9 +92,67 @@ fn others_enter_with_allow_other() {
     let (bucket, mount) = mounted_with(&["--allow-other"]);
     bucket.put("file", b"bytes");
     testkit::wait::until("the object to appear", crate::TTL, || mount.join("file").exists());
-    let mut other = std::process::Command::new("setpriv");
-    other.args(["--reuid", USER, "--regid", "nogroup", "--clear-groups", "cat"]);
-    assert_eq!(run(other.arg(mount.join("file")), WITHIN).ok(), "bytes");
+    assert_eq!(run(as_other("cat").arg(mount.join("file")), WITHIN).ok(), "bytes");
+}
+
+#[test]
+fn what_says_nothing_of_itself_looks_as_the_flags_say() {
+    let flags = ["--uid", "4711", "--gid", "4712", "--file-mode", "666", "--dir-mode", "777"];
+    let (bucket, mount) = mounted_with(&[&flags[..], &["--umask", "027"]].concat());
+    bucket.put("folder/file", b"bytes");
+    testkit::wait::until("the object to appear", crate::TTL, || mount.join("folder/file").exists());
+    let looks = |name: &str| {
+        let metadata = fs::metadata(mount.join(name)).unwrap();
+        (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
+    };
+    assert_eq!(looks("folder/file"), (0o640, 4711, 4712));
+    assert_eq!(looks("folder"), (0o750, 4711, 4712));
+    // What somebody makes here is his, with the mode he asks for, less his own umask.
+    write_new(&mount.join("ours"), b"bytes").unwrap();
+    assert_eq!(looks("ours"), (0o644, 0, 0));
+}
+
+#[test]
+fn others_are_kept_out_without_allow_other() {
+    let (bucket, mount) = mounted_with(&[]);
+    bucket.put("file", b"bytes");
+    testkit::wait::until("the object to appear", crate::TTL, || mount.join("file").exists());
+    let said = run(as_other("cat").arg(mount.join("file")), WITHIN);
+    assert!(!said.status.success() && said.stderr.contains("Permission denied"), "{said:?}");
+}
+
+#[test]
+fn others_may_do_what_owners_and_modes_allow() {
+    let (_bucket, mount) = mounted_with(&["--allow-other"]);
+    write_new(&mount.join("private"), b"bytes").unwrap();
+    fs::set_permissions(mount.join("private"), fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = |command: &mut Command| {
+        let said = run(command, WITHIN);
+        let is_refusal = |word| said.stderr.contains(word);
+        let refused = is_refusal("Permission denied") || is_refusal("not permitted");
+        assert!(!said.status.success() && refused, "{}", said.report());
+    };
+    refused(as_other("cat").arg(mount.join("private")));
+    refused(as_other("touch").arg(mount.join("new")));
+    refused(as_other("rm").arg("-f").arg(mount.join("private")));
+    refused(as_other("chmod").arg("777").arg(mount.join("private")));
+    refused(as_other("chown").arg(USER).arg(mount.join("private")));
+    // In a folder that all may write to, but where each may remove only what is his own.
+    fs::create_dir(mount.join("shared")).unwrap();
+    fs::set_permissions(mount.join("shared"), fs::Permissions::from_mode(0o1777)).unwrap();
+    write_new(&mount.join("shared/roots"), b"bytes").unwrap();
+    run(as_other("touch").arg(mount.join("shared/his")), WITHIN).ok();
+    assert_eq!(fs::metadata(mount.join("shared/his")).unwrap().uid(), 65534);
+    refused(as_other("rm").arg("-f").arg(mount.join("shared/roots")));
+    refused(as_other("mv").arg(mount.join("shared/roots")).arg(mount.join("shared/gone")));
+    run(as_other("rm").arg(mount.join("shared/his")), WITHIN).ok();
+}
+
+/// A command by somebody who is not root and owns nothing.
+fn as_other(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", USER, "--regid", "nogroup", "--clear-groups", program]);
+    command
 }
 
 #[test]

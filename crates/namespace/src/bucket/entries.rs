@@ -8,6 +8,7 @@ use bytes::Bytes as Body;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions};
 
 use super::changes::Claim;
+use super::inherit::inherited;
 use super::looks::{Looks, Source};
 use super::nodes::{Bytes, File, Folder, Kind, Place};
 use super::shared::{Shared, State};
@@ -51,6 +52,7 @@ impl Shared {
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free("create", parent, name)?;
+        let new = state.inherited(new, FileKind::File, parent);
         let file = Kind::File(File { size: 0, bytes: Bytes::Local { beneath: None } });
         let ino = self.make(&mut state, (parent, name), file, new, now);
         self.changes.note(parent, name);
@@ -68,10 +70,11 @@ impl Shared {
             return Err(Error::name(ErrorKind::Exists, "mkdir", name));
         }
         let _claim = self.changes.claim(parent, name);
-        let marker = {
+        let (marker, new) = {
             let state = self.state();
             state.check_free("mkdir", parent, name)?;
-            keys::folder(&state.tree.prefix("mkdir", parent)?, name)
+            let marker = keys::folder(&state.tree.prefix("mkdir", parent)?, name);
+            (marker, state.inherited(new, FileKind::Directory, parent))
         };
         let looks = Looks::new(new.mode & 0o7777, new.owner, self.clock.wall(), Source::Here);
         match self.put_marker(&marker, &looks, Condition::Absent).await {
@@ -158,9 +161,14 @@ impl Shared {
     }
 
     fn removed(&self, parent: Ino, ino: Ino) {
+        let now = self.clock.wall();
         let mut state = self.state();
+        if let Some(node) = state.tree.node_mut(ino) {
+            // It has one name less, which who has it open may see.
+            node.looks.ctime = now;
+        }
         state.tree.detach(ino, &Place::Unlinked);
-        state.tree.names_changed(parent, self.clock.wall());
+        state.tree.names_changed(parent, now);
     }
 
     /// Makes sure that the folder `dir` is there without its entry `leaving`, which has an object
@@ -228,6 +236,11 @@ impl State {
             Some(_) => Err(Error::name(ErrorKind::Exists, op, name)),
             None => Ok(()),
         }
+    }
+
+    /// `new` as it is to be in the folder `parent`.
+    fn inherited(&self, new: NewNode, kind: FileKind, parent: Ino) -> NewNode {
+        self.tree.node(parent).map_or(new, |folder| inherited(new, kind, &folder.looks))
     }
 
     /// What the bucket loses with the file `ino`.

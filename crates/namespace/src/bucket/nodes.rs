@@ -102,6 +102,8 @@ pub(super) struct Stored {
 pub(super) struct Folder {
     /// The nodes in it that are remembered, by name.
     pub(super) children: BTreeMap<Name, Ino>,
+    /// How many of them are folders.
+    pub(super) folders: u32,
     /// Whether the bucket has its marker, as far as we know.
     pub(super) marker: bool,
     /// What was told of its names.
@@ -137,7 +139,8 @@ impl Node {
     pub(super) fn attr(&self, ino: Ino) -> Attr {
         let (kind, size, links) = match &self.kind {
             Kind::File(file) => (FileKind::File, file.size, 1),
-            Kind::Folder(_) => (FileKind::Directory, 0, 2),
+            // Its name, its `.`, and the `..` of each folder in it, as far as they are known.
+            Kind::Folder(folder) => (FileKind::Directory, 0, 2 + folder.folders),
         };
         let nlink = match self.place {
             Place::Root | Place::Named { .. } => links,
@@ -156,6 +159,22 @@ impl Node {
             atime,
             mtime,
             ctime,
+        }
+    }
+}
+
+impl Folder {
+    /// `name`, which is free, is a node from now on; `is_folder` tells what it is.
+    pub(super) fn enter(&mut self, name: Name, ino: Ino, is_folder: bool) {
+        let before = self.children.insert(name, ino);
+        assert!(before.is_none(), "a name names one node");
+        self.folders += u32::from(is_folder);
+    }
+
+    /// `name` is free from now on.
+    pub(super) fn leave(&mut self, name: &Name, is_folder: bool) {
+        if self.children.remove(name).is_some() {
+            self.folders -= u32::from(is_folder);
         }
     }
 }

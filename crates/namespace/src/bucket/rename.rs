@@ -255,6 +255,9 @@ impl Shared {
         let now = self.clock.monotonic();
         let mut state = self.state();
         if let Some(replaced) = state.tree.child(to.0, to.1) {
+            if let Some(node) = state.tree.node_mut(replaced) {
+                node.looks.ctime = wall;
+            }
             state.tree.detach(replaced, &Place::Unlinked);
         }
         // The folders may have been removed by others while the bucket was at work.

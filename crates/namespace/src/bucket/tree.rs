@@ -167,10 +167,11 @@ impl Tree {
         let ino = numbers::number(path.as_bytes(), |ino| self.nodes.contains_key(&ino));
         let hold = Hold::Idle(self.idle.touch(ino, None));
         let place = Place::Named { parent, name: name.clone() };
-        self.nodes.insert(ino, Node { place, kind, looks, as_of: Some(as_of), hold });
+        let node = Node { place, kind, looks, as_of: Some(as_of), hold };
+        let is_folder = node.as_folder().is_some();
+        self.nodes.insert(ino, node);
         let folder = self.folder_mut(parent).expect("it had a prefix");
-        let before = folder.children.insert(name.clone(), ino);
-        assert!(before.is_none(), "a name names one node");
+        folder.enter(name.clone(), ino, is_folder);
         ino
     }
 
@@ -205,18 +206,19 @@ impl Tree {
     pub(super) fn rename(&mut self, ino: Ino, to: (Ino, &Name)) {
         self.unname(ino);
         let (parent, name) = to;
+        let is_folder = self.folder(ino).is_some();
         let folder = self.folder_mut(parent).expect("callers hold a named folder");
-        let before = folder.children.insert(name.clone(), ino);
-        assert!(before.is_none(), "a name names one node");
+        folder.enter(name.clone(), ino, is_folder);
         let node = self.nodes.get_mut(&ino).expect("callers hold a node");
         node.place = Place::Named { parent, name: name.clone() };
     }
 
     fn unname(&mut self, ino: Ino) {
         let Some(node) = self.node(ino) else { return };
+        let is_folder = node.as_folder().is_some();
         if let Place::Named { parent, name } = node.place.clone() {
             let folder = self.folder_mut(parent).expect("a parent is a folder");
-            folder.children.remove(&name);
+            folder.leave(&name, is_folder);
         }
     }
 
