@@ -1,7 +1,7 @@
 //! One object, one file: the namespace that is the bucket itself.
 //!
-//! A file's key is its path. A folder exists while some key begins with its path and a slash; that
-//! may be its marker, an empty object whose key is just that prefix.
+//! A file's key is its path; the exceptions are in [`keys`]. A folder exists while some key begins
+//! with its path and a slash; that may be its marker, an empty object whose key is just that prefix.
 //!
 //! - `mkdir` makes the marker and `rmdir` removes it. Who removes or moves away the last entry of a
 //!   folder that has no marker gets the marker made first: a folder does not vanish from under the
@@ -17,6 +17,7 @@
 mod ask;
 mod changes;
 mod entries;
+mod escape;
 mod find;
 mod flight;
 mod idle;
@@ -72,12 +73,13 @@ impl Bucket {
         options: BucketOptions,
     ) -> Bucket {
         let options = BucketOptions { nodes_max: options.nodes_max.max(1), ..options };
-        let tree = Tree::new(Defaults {
+        let defaults = Defaults {
             owner: options.owner,
             file_mode: options.file_mode,
             folder_mode: options.folder_mode,
             start: clock.wall(),
-        });
+        };
+        let tree = Tree::new(defaults, Arc::clone(&ledger));
         let state = Mutex::new(State { tree, flights: HashMap::new() });
         let changes = Changes::default();
         Bucket { shared: Arc::new(Shared { remote, clock, ledger, options, changes, state }) }
@@ -88,7 +90,11 @@ impl Bucket {
 impl Namespace for Bucket {
     async fn lookup(&self, parent: Ino, name: &Name) -> Result<Entry> {
         loop {
-            let found = self.shared.find("lookup", parent, name).await?;
+            let found = match self.shared.find("lookup", parent, name).await {
+                // No file can have such a name; whoever wants to make one is told.
+                Err(Error { kind: ErrorKind::Invalid | ErrorKind::NotPermitted, .. }) => None,
+                found => found?,
+            };
             let ino = found.ok_or_else(|| Error::name(ErrorKind::NotFound, "lookup", name))?;
             let mut state = self.shared.state();
             // Others may have needed its room before it was held; that does not happen for ever.

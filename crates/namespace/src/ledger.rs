@@ -22,9 +22,14 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     fn strike(&self, records: &[RecordId]);
 
     /// The number that the file or folder at `path` keeps although its path says another.
+    /// Asked for every node that is made: it is answered from memory.
     fn number(&self, path: &[u8]) -> Option<Ino>;
 
-    /// Notes such a number, or that there is none any more.
+    /// Whether some file or folder keeps `number` although its path says another.
+    fn is_kept(&self, number: Ino) -> bool;
+
+    /// Notes such a number, or that there is none any more. Does not wait; a crash may lose the
+    /// last ones.
     fn set_number(&self, path: &[u8], number: Option<Ino>);
 }
 
@@ -41,6 +46,10 @@ impl Ledger for NoLedger {
 
     fn number(&self, _path: &[u8]) -> Option<Ino> {
         None
+    }
+
+    fn is_kept(&self, _number: Ino) -> bool {
+        false
     }
 
     fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}

@@ -49,6 +49,7 @@ impl Shared {
         if self.find("create", parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, "create", name));
         }
+        self.check_new("create", (parent, name), FileKind::File).await?;
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free("create", parent, name)?;
@@ -69,6 +70,7 @@ impl Shared {
         if self.find("mkdir", parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, "mkdir", name));
         }
+        self.check_new("mkdir", (parent, name), FileKind::Directory).await?;
         let _claim = self.changes.claim(parent, name);
         let (marker, new) = {
             let state = self.state();
@@ -115,7 +117,7 @@ impl Shared {
         let loss = self.state().loss("unlink", name, ino)?;
         if let Loss::Object(key) = loss {
             self.keep_folder("unlink", parent, name).await?;
-            self.remote.delete(&key).await.map_err(|error| Error::remote("unlink", error))?;
+            self.remove_object("unlink", parent, &key).await?;
         }
         self.removed(parent, ino);
         Ok(ino)
@@ -179,16 +181,17 @@ impl Shared {
         dir: Ino,
         leaving: &Name,
     ) -> Result<()> {
-        let (vanishing, prefix, looks) = {
+        let (vanishing, dir, leaving, prefix, looks) = {
             let state = self.state();
+            let (dir, leaving) = state.tree.above_chunks(dir, leaving);
             let prefix = state.tree.prefix(op, dir)?;
             let looks = state.tree.node(dir).expect("it has a prefix").looks;
-            (state.vanishing(dir, leaving), prefix, looks)
+            (state.vanishing(dir, &leaving), dir, leaving, prefix, looks)
         };
         let vanishes = match vanishing {
             Vanishing::No => false,
             Vanishing::Yes => true,
-            Vanishing::Unknown => self.would_vanish(op, &prefix, leaving).await?,
+            Vanishing::Unknown => self.would_vanish(op, &prefix, &leaving).await?,
         };
         if !vanishes {
             return Ok(());
@@ -206,12 +209,31 @@ impl Shared {
     }
 
     async fn would_vanish(&self, op: &'static str, prefix: &Key, leaving: &Name) -> Result<bool> {
-        // One more than the marker and what leaves.
-        let request = ListRequest { entries_max: 3, ..listing::page(prefix, None) };
+        // One more than the marker and what leaves, and some that are hidden.
+        let request = ListRequest { entries_max: 6, ..listing::page(prefix, None) };
         let page = self.remote.list(&request).await;
         let entries = page.map_err(|error| Error::remote(op, error))?.entries;
         let (file, folder) = (keys::file(prefix, leaving), keys::folder(prefix, leaving));
-        Ok(entries.iter().all(|entry| *entry.key() == file || *entry.key() == folder))
+        let mut shown = entries.iter().filter(|entry| !keys::is_hidden(prefix, entry.key()));
+        Ok(shown.all(|entry| *entry.key() == file || *entry.key() == folder))
+    }
+
+    /// Removes the object `key` of a file in the folder `dir`. If it is the folder's own, the folder
+    /// keeps an empty one, its marker.
+    pub(super) async fn remove_object(&self, op: &'static str, dir: Ino, key: &Key) -> Result<()> {
+        if !key.as_bytes().ends_with(b"/") {
+            return self.remote.delete(key).await.map_err(|error| Error::remote(op, error));
+        }
+        let looks = match self.state().tree.node(dir) {
+            Some(node) => node.looks,
+            None => return Err(Error::node(ErrorKind::Stale, op, dir)),
+        };
+        let emptied = self.put_marker(key, &looks, Condition::Always).await;
+        emptied.map_err(|error| Error::remote(op, error))?;
+        if let Some(folder) = self.state().tree.folder_mut(dir) {
+            folder.marker = true;
+        }
+        Ok(())
     }
 
     /// Makes the empty object that says that a folder is there.

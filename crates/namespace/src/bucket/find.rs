@@ -3,20 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Ino, Name};
+use base::{FileKind, Ino, Name};
 use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
 
 use super::ask::Ask;
 use super::flight::Scope;
-use super::keys;
-use super::listing::{self, Seen, There};
+use super::keys::{self, Company, Meant};
+use super::listing::{self, Seen, There, Told};
 use super::nodes::{Kind, Place};
 use super::shared::{Shared, State};
 use super::tree::Tree;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Questions this close together belong together, even where nothing is believed for that long.
 const SOON_MIN: Duration = Duration::from_secs(1);
+
+/// How many hidden objects are expected in a folder.
+const HIDDEN_FEW: usize = 3;
 
 /// What is known of a name without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +93,7 @@ impl Shared {
         let ttl = self.options.metadata_ttl;
         let mut state = self.state();
         let prefix = state.tree.prefix(op, parent)?;
+        keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         keys::check_length(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         match state.tree.known(parent, name, now, ttl) {
             Known::Present(ino) => {
@@ -117,45 +121,169 @@ impl Shared {
     ) -> Result<Option<Ino>> {
         let ticket = self.changes.ticket();
         let as_of = self.clock.monotonic();
-        let (object, below) = (keys::file(prefix, name), keys::folder(prefix, name));
-        let below_it = listing::below(&below, 1);
-        let (head, page) = futures::join!(self.remote.head(&object), self.remote.list(&below_it));
-
-        let folder = !page.map_err(|error| Error::remote(op, error))?.entries.is_empty();
-        let there = match head {
-            Ok(_) if folder => {
-                tracing::warn!(key = %object, "the object is hidden by the folder of its name");
-                There::Folder
+        let meant = keys::meant(prefix, name).map_err(|kind| Error::name(kind, op, name))?;
+        let told = match meant {
+            Meant::Chunk(_) => {
+                let folder = self.shows_any(op, &keys::folder(prefix, name)).await?;
+                vec![(name.clone(), if folder { There::Folder } else { There::Nothing })]
             }
-            Ok(meta) => There::File(Seen::headed(meta)),
-            Err(error) if error.kind == RemoteErrorKind::NotFound => {
-                if folder {
-                    There::Folder
-                } else {
-                    There::Nothing
-                }
+            Meant::Part(part) | Meant::Beside(part) => {
+                let asked = self.ask_about_part(op, prefix, &part).await;
+                asked.map_err(|error| not_taken(op, name, error))?
             }
-            Err(error) => return Err(Error::remote(op, error)),
         };
-
         let mut state = self.state();
         if state.is_at(parent, prefix) {
-            state.tree.tell_one(&ticket, (parent, name), there, as_of);
+            for (told, there) in told {
+                // Nobody asked whether something is beside a folder, and mostly there is nothing.
+                let news = there != There::Nothing || state.tree.child(parent, &told).is_some();
+                if told == *name || news {
+                    state.tree.tell_one(&ticket, (parent, &told), there, as_of);
+                }
+            }
         }
         let found = state.tree.child(parent, name);
         state.tree.shrink(self.options.nodes_max, found);
         Ok(found)
     }
 
-    /// Whether any key begins with `prefix` but for `prefix` itself; and whether that is a key.
+    /// What the bucket has of `part` in the folder `prefix`, by name; a folder comes before what is
+    /// beside it.
+    async fn ask_about_part(
+        &self,
+        op: &'static str,
+        prefix: &Key,
+        part: &[u8],
+    ) -> Result<Vec<(Name, There)>> {
+        let object = prefix.join(part);
+        let below = object.join(b"/");
+        let (object, folder) =
+            futures::join!(self.look_at(op, &object, part), self.first_below(op, &below, 1));
+        let (object, folder) = (object?, !folder?.is_empty());
+        let is = |company| {
+            let name = keys::name(prefix, part, company);
+            name.filter(|name| !keys::is_chunk_name(name))
+        };
+        let (name, beside) = match (object, folder) {
+            (Some(seen), true) => (There::Folder, There::File(seen)),
+            (Some(seen), false) => (There::File(seen), There::Nothing),
+            (None, true) => (There::Folder, There::Nothing),
+            (None, false) => (There::Nothing, There::Nothing),
+        };
+        let told = [(is(Company::Alone), name), (is(Company::Folder), beside)];
+        Ok(told.into_iter().filter_map(|(name, there)| Some((name?, there))).collect())
+    }
+
+    /// The object `key`, whose last part is `part`, if it is there as a file.
+    async fn look_at(&self, op: &'static str, key: &Key, part: &[u8]) -> Result<Option<Seen>> {
+        if key.as_bytes().is_empty() {
+            return Ok(None);
+        }
+        match self.remote.head(key).await {
+            // Empty, it is a folder's marker.
+            Ok(meta) if part.is_empty() && meta.size == 0 => Ok(None),
+            Ok(meta) => Ok(Some(Seen::headed(meta))),
+            Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::remote(op, error)),
+        }
+    }
+
+    /// Whether any key is shown in the folder `prefix`, where others may begin with it, too.
+    async fn shows_any(&self, op: &'static str, prefix: &Key) -> Result<bool> {
+        let mut told = Told::default();
+        let mut request = listing::page(prefix, None);
+        loop {
+            let page = self.remote.list(&request).await;
+            let page = page.map_err(|error| Error::remote(op, error))?;
+            told.add(prefix, page.entries, Duration::ZERO);
+            match page.next {
+                _ if !told.names.is_empty() => return Ok(true),
+                None => return Ok(false),
+                next => {
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?
+                }
+            }
+        }
+    }
+
+    /// The first `wanted` entries below `prefix` that are not hidden, or all there are.
+    async fn first_below(
+        &self,
+        op: &'static str,
+        prefix: &Key,
+        wanted: usize,
+    ) -> Result<Vec<Entry>> {
+        let few = u16::try_from(wanted + HIDDEN_FEW).expect("few are wanted");
+        let mut request = listing::below(prefix, few);
+        let mut found = Vec::new();
+        loop {
+            let page = self.remote.list(&request).await;
+            let page = page.map_err(|error| Error::remote(op, error))?;
+            let shown =
+                page.entries.into_iter().filter(|entry| !keys::is_hidden(prefix, entry.key()));
+            found.extend(shown.take(wanted - found.len()));
+            match page.next {
+                None => return Ok(found),
+                _ if found.len() == wanted => return Ok(found),
+                next => {
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?
+                }
+            }
+            request.entries_max = listing::PAGE_ENTRIES_MAX;
+        }
+    }
+
+    /// Whether anything is shown in the folder `prefix`; and whether it has a marker.
     pub(super) async fn look_below(&self, op: &'static str, prefix: &Key) -> Result<LookBelow> {
-        let page = self.remote.list(&listing::below(prefix, 2)).await;
-        let entries = page.map_err(|error| Error::remote(op, error))?.entries;
-        let is_marker = |entry: &Entry| entry.key() == prefix;
+        if keys::is_chunk(prefix) {
+            let others = self.shows_any(op, prefix).await?;
+            return Ok(LookBelow { marker: false, others });
+        }
+        let entries = self.first_below(op, prefix, 2).await?;
+        let is_marker = |entry: &Entry| match entry {
+            Entry::Object(key, meta) => key == prefix && meta.size == 0,
+            Entry::Prefix(_) => false,
+        };
         Ok(LookBelow {
             marker: entries.iter().any(is_marker),
             others: !entries.iter().all(is_marker),
         })
+    }
+
+    /// Refuses `name` for something new of this `kind` in the folder `parent`.
+    pub(super) async fn check_new(
+        self: &Arc<Self>,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        kind: FileKind,
+    ) -> Result<()> {
+        let prefix = self.state().tree.prefix(op, parent)?;
+        let of_root = |part: &[u8]| prefix.as_bytes().is_empty() && part.is_empty();
+        let directory = kind == FileKind::Directory;
+        let allowed =
+            match keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))? {
+                Meant::Chunk(_) => false,
+                Meant::Part(part) => directory || !of_root(&part),
+                Meant::Beside(_) if directory => false,
+                Meant::Beside(_) => match keys::beside_what(name) {
+                    Some(what) => {
+                        let folder = self.find(op, parent, &what).await?;
+                        folder.is_some_and(|ino| self.state().tree.is_folder(ino))
+                    }
+                    None => false,
+                },
+            };
+        if allowed { Ok(()) } else { Err(Error::name(ErrorKind::Invalid, op, name)) }
+    }
+}
+
+/// An odd key that the store does not take makes a name that no file can have here.
+fn not_taken(op: &'static str, name: &Name, error: Error) -> Error {
+    match error.kind {
+        ErrorKind::Remote(RemoteErrorKind::Unsupported) if keys::is_odd(name) => {
+            Error { kind: ErrorKind::Invalid, op, ..error }
+        }
+        _ => error,
     }
 }
 

@@ -1,15 +1,15 @@
 //! Folders from paged delimiter listings.
 //!
-//! A key may be an object and, with a slash behind it, the prefix of others: such a name is shown
-//! as the folder, and the object below it is counted, not shown. A key that has no name is counted.
+//! A key may be an object and, with a slash behind it, the prefix of others: the folder has the name,
+//! and the object one that says that it is beside a folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base::{Name, Timestamp};
 use remote::{Entry, Key, ListRequest, Meta, Metadata, Version};
 
-use super::keys::{self, Line};
+use super::keys::{self, Company, Line};
 
 /// The most entries that stores put on one page.
 pub(super) const PAGE_ENTRIES_MAX: u16 = 1000;
@@ -42,30 +42,77 @@ pub(super) struct Told {
     pub(super) names: BTreeMap<Name, (There, Duration)>,
     /// Whether the folder has a marker of its own.
     pub(super) marker: bool,
-    /// How many keys have no name.
-    pub(super) nameless: usize,
-    /// How many objects have the name of a folder beside them.
-    pub(super) shadowed: usize,
+    // Of parts that are shown elsewhere while only one of the two is there, and here once both are.
+    objects_elsewhere: BTreeMap<Vec<u8>, (Seen, Duration)>,
+    folders_elsewhere: BTreeSet<Vec<u8>>,
 }
 
 impl Told {
     /// Adds a page of the folder `prefix`, asked for at `as_of`.
     pub(super) fn add(&mut self, prefix: &Key, entries: Vec<Entry>, as_of: Duration) {
         for entry in entries {
-            match (keys::line(prefix, entry.key()), entry) {
-                (Line::Marker, _) => self.marker = true,
-                (Line::Nameless, _) => self.nameless += 1,
-                (Line::Named(name), Entry::Prefix(_)) => {
-                    if self.names.insert(name, (There::Folder, as_of)).is_some() {
-                        self.shadowed += 1;
+            let (key, seen) = match entry {
+                Entry::Object(key, meta) => (key, Some(Seen::listed(meta))),
+                Entry::Prefix(key) => (key, None),
+            };
+            match (keys::line(prefix, &key), seen) {
+                (Line::Own, Some(seen)) if 0 < seen.size => {
+                    // The object whose key is the mounted prefix has no name.
+                    if !prefix.as_bytes().is_empty() {
+                        self.add_object(prefix, b"", (seen, as_of));
                     }
                 }
-                (Line::Named(name), Entry::Object(_, meta)) => {
-                    let seen = Seen::listed(meta);
-                    self.names.insert(name, (There::File(seen), as_of));
-                }
+                (Line::Own, Some(_)) => self.marker = true,
+                (Line::Object(part), Some(seen)) => self.add_object(prefix, part, (seen, as_of)),
+                (Line::Folder(part), _) => self.add_folder(prefix, part, as_of),
+                (Line::Hidden | Line::Own | Line::Object(_), _) => {}
             }
         }
+    }
+
+    fn add_object(&mut self, prefix: &Key, part: &[u8], (seen, as_of): (Seen, Duration)) {
+        let Some(name) = keys::name(prefix, part, Company::Alone) else {
+            if self.folders_elsewhere.contains(part) {
+                self.add_beside(prefix, part, (seen, as_of));
+            } else if keys::name(prefix, part, Company::Folder).is_some() {
+                self.objects_elsewhere.insert(part.to_vec(), (seen, as_of));
+            }
+            return;
+        };
+        let folder = matches!(self.names.get(&name), Some((There::Folder, _)));
+        if keys::is_chunk_name(&name) {
+            self.names.insert(name, (There::Folder, as_of));
+        } else if folder {
+            self.add_beside(prefix, part, (seen, as_of));
+        } else {
+            self.names.insert(name, (There::File(seen), as_of));
+        }
+    }
+
+    fn add_folder(&mut self, prefix: &Key, part: &[u8], as_of: Duration) {
+        let object = match keys::name(prefix, part, Company::Alone) {
+            Some(name) => match self.names.insert(name, (There::Folder, as_of)) {
+                Some((There::File(seen), as_of)) => Some((seen, as_of)),
+                Some((There::Folder | There::Nothing, _)) | None => None,
+            },
+            None => {
+                if keys::name(prefix, part, Company::Folder).is_some() {
+                    self.folders_elsewhere.insert(part.to_vec());
+                }
+                self.objects_elsewhere.remove(part)
+            }
+        };
+        if let Some(object) = object {
+            self.add_beside(prefix, part, object);
+        }
+    }
+
+    /// Adds the object that has the name of a folder.
+    fn add_beside(&mut self, prefix: &Key, part: &[u8], (seen, as_of): (Seen, Duration)) {
+        let Some(name) = keys::name(prefix, part, Company::Folder) else { return };
+        let chunk = keys::is_chunk_name(&name);
+        let there = if chunk { There::Folder } else { There::File(seen) };
+        self.names.insert(name, (there, as_of));
     }
 }
 
@@ -105,6 +152,16 @@ pub(super) fn below(prefix: &Key, entries_max: u16) -> ListRequest {
     }
 }
 
+/// Makes of the request for a page the one for the page after it, which begins at `next`.
+pub(super) fn turn(request: &mut ListRequest, next: Option<String>) -> remote::Result<()> {
+    // A store that hands out the same mark again would be listed for ever.
+    if request.continuation == next {
+        return Err(remote::Error::new(remote::ErrorKind::Corrupt, "list", &request.prefix));
+    }
+    request.continuation = next;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -131,21 +188,62 @@ mod tests {
         told
     }
 
-    #[test]
-    fn the_marker_is_no_entry_and_odd_keys_are_counted() {
-        let odd = Entry::Prefix(Key::from("d//"));
-        let told = told("d/", vec![vec![object("d/"), odd, object("d/.."), object("d/a")]]);
-        assert!(told.marker);
-        assert_eq!(told.nameless, 2);
-        assert_eq!(told.names.keys().map(ToString::to_string).collect::<Vec<_>>(), ["a"]);
+    fn names(told: &Told) -> Vec<String> {
+        told.names.keys().map(ToString::to_string).collect()
+    }
+
+    fn marker(key: &str) -> Entry {
+        let Entry::Object(key, meta) = object(key) else { unreachable!("it is one") };
+        Entry::Object(key, Meta { size: 0, ..meta })
+    }
+
+    fn folder(key: &str) -> Entry {
+        Entry::Prefix(Key::from(key))
     }
 
     #[test]
-    fn a_key_that_is_also_a_folder_shows_as_the_folder_across_pages_too() {
-        let second = vec![Entry::Prefix(Key::from("a/"))];
-        let told = told("", vec![vec![object("a"), object("a.txt")], second]);
-        assert_eq!(told.shadowed, 1);
-        assert_eq!(told.names[&b"a"[..]].0, There::Folder);
-        assert_eq!(told.names.len(), 2);
+    fn the_marker_is_no_entry_and_what_is_ours_is_hidden() {
+        let hidden = [object("d/.quayfs-attributes"), folder("d/.quayfs-x/")];
+        let page = [marker("d/"), folder("d//"), object("d/.."), object("d/a")];
+        let told = told("d/", vec![hidden.to_vec(), page.to_vec()]);
+        assert!(told.marker);
+        assert_eq!(names(&told), ["%%", "%%..", "a"]);
+    }
+
+    #[test]
+    fn a_folders_own_object_with_something_in_it_is_a_file_without_a_name() {
+        let own = told("d/", vec![vec![object("d/"), object("d/a")]]);
+        assert!(!own.marker);
+        assert_eq!(names(&own), ["%%", "a"]);
+        let both = told("d/", vec![vec![object("d/"), folder("d//")]]);
+        assert_eq!(names(&both), ["%%", "%%=%%"]);
+        assert_eq!(both.names[&b"%%"[..]].0, There::Folder);
+        assert_eq!(names(&told("", vec![vec![object("")]])), [""; 0]);
+    }
+
+    #[test]
+    fn a_key_that_is_also_a_folder_is_shown_beside_it_across_pages_too() {
+        let second = vec![folder("a/")];
+        for pages in [
+            vec![vec![object("a"), object("a.txt")], second.clone()],
+            vec![second, vec![object("a"), object("a.txt")]],
+        ] {
+            let told = told("", pages);
+            assert_eq!(names(&told), ["%%=a", "a", "a.txt"]);
+            assert_eq!(told.names[&b"a"[..]].0, There::Folder);
+            assert!(matches!(told.names[&b"%%=a"[..]].0, There::File(_)));
+        }
+    }
+
+    #[test]
+    fn a_name_too_long_to_be_shown_beside_a_folder_is_cut() {
+        let part = "x".repeat(255);
+        let page = vec![object(&part), folder(&format!("{part}/"))];
+        let above = told("", vec![page.clone()]);
+        let chunk = "x".repeat(252);
+        assert_eq!(names(&above), [format!("%%~{chunk}"), part.clone()]);
+        let within = told(&chunk, vec![page]);
+        assert_eq!(names(&within), ["%%=xxx"]);
+        assert_eq!(names(&told(&chunk, vec![vec![object(&part)]])), [""; 0]);
     }
 }

@@ -56,6 +56,8 @@ pub(super) enum Verdict {
     Renew,
     /// The node loses its name, and a new one gets it.
     Replace,
+    /// The node is a file beside a folder now, and a new one gets its name.
+    StepAside,
     /// The node loses its name.
     Remove,
 }
@@ -80,8 +82,8 @@ pub(super) fn verdict(here: Here<'_>, there: &There) -> Verdict {
         },
         There::Folder => match here {
             Here::Nothing => Verdict::Add,
-            Here::Unpublished => Verdict::Keep,
-            Here::File { .. } => Verdict::Replace,
+            // Its object may still be there; the answer tells of that under its new name.
+            Here::Unpublished | Here::File { .. } => Verdict::StepAside,
             Here::Folder { .. } => Verdict::Refresh,
         },
     }
@@ -114,13 +116,13 @@ mod tests {
             (Here::Nothing, &folder, Verdict::Add),
             (Here::Unpublished, &nothing, Verdict::Keep),
             (Here::Unpublished, &file, Verdict::Keep),
-            (Here::Unpublished, &folder, Verdict::Keep),
+            (Here::Unpublished, &folder, Verdict::StepAside),
             (same, &nothing, Verdict::Remove),
             (same, &file, Verdict::Refresh),
-            (same, &folder, Verdict::Replace),
+            (same, &folder, Verdict::StepAside),
             (old_held, &file, Verdict::Replace),
             (old_free, &file, Verdict::Renew),
-            (old_free, &folder, Verdict::Replace),
+            (old_free, &folder, Verdict::StepAside),
             (full, &nothing, Verdict::Keep),
             (full, &file, Verdict::Keep),
             (full, &folder, Verdict::Refresh),

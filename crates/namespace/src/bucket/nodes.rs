@@ -109,8 +109,6 @@ pub(super) struct Folder {
     /// What was told of its names.
     pub(super) windows: Windows,
     pub(super) interest: Interest,
-    /// Whether what is not shown of it was logged.
-    pub(super) warned: bool,
 }
 
 impl Node {

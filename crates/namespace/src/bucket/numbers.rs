@@ -1,16 +1,74 @@
-//! Inode numbers: a hash of the path, so that a remount gives every file its number again.
+//! Inode numbers: a hash of the path, so that a remount gives every file its number again; and the
+//! exceptions, which the ledger remembers: numbers that moved with their files, and those of files
+//! that found the number of their path taken.
 
+use std::fmt;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use base::Ino;
 use siphasher::sip::SipHasher24;
 
+use crate::Ledger;
+
 /// The keys of the hash. Changing them changes every inode number of every mount.
 const HASH_KEYS: (u64, u64) = (0x7175_6179_6673_2d69, 0x6e6f_6465_2d76_3031);
 
-/// A number for `path`, relative to the mounted folder and without slashes at its ends, that is
-/// neither reserved nor `taken`: the hash, or the first free number after it.
-pub(super) fn number(path: &[u8], taken: impl Fn(Ino) -> bool) -> Ino {
+/// Gives numbers to paths, relative to the mounted folder and without slashes at their ends.
+pub(super) struct Numbers {
+    ledger: Arc<dyn Ledger>,
+}
+
+impl Numbers {
+    /// Those of which `ledger` remembers the exceptions.
+    pub(super) fn new(ledger: Arc<dyn Ledger>) -> Numbers {
+        Numbers { ledger }
+    }
+
+    /// The number of what is found at `path`: the one it had, else one that is neither `taken` nor
+    /// kept for another.
+    pub(super) fn choose(&self, path: &[u8], taken: impl Fn(Ino) -> bool) -> Ino {
+        let kept = self.ledger.number(path);
+        if let Some(kept) = kept
+            && !taken(kept)
+        {
+            return kept;
+        }
+        let ino = number(path, |ino| taken(ino) || self.ledger.is_kept(ino));
+        self.note(path, kept, ino);
+        ino
+    }
+
+    /// What has the number `ino` was moved from one path to another.
+    pub(super) fn moved(&self, from: &[u8], to: &[u8], ino: Ino) {
+        self.removed(from);
+        self.note(to, self.ledger.number(to), ino);
+    }
+
+    /// Nothing is at `path` any more.
+    pub(super) fn removed(&self, path: &[u8]) {
+        if self.ledger.number(path).is_some() {
+            self.ledger.set_number(path, None);
+        }
+    }
+
+    fn note(&self, path: &[u8], kept: Option<Ino>, ino: Ino) {
+        let exception = (ino != number(path, |_| false)).then_some(ino);
+        if exception != kept {
+            self.ledger.set_number(path, exception);
+        }
+    }
+}
+
+impl fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Numbers")
+    }
+}
+
+/// A number for `path` that is neither reserved nor `taken`: the hash, or the first free number
+/// after it.
+fn number(path: &[u8], taken: impl Fn(Ino) -> bool) -> Ino {
     let mut number = hash(path);
     while number <= Ino::ROOT.0 || taken(Ino(number)) {
         number = number.wrapping_add(1);

@@ -150,7 +150,6 @@ impl State {
         if !self.is_at(trip.dir, &trip.prefix) {
             return Answer { range: None, entries: self.entries(trip.dir) };
         }
-        self.warn_once(trip, &told);
         let window = Window { range: range.clone(), as_of: trip.began };
         let one_page = told.names.len() < usize::from(listing::PAGE_ENTRIES_MAX);
         self.tree.tell(&trip.ticket, trip.dir, told, window);
@@ -174,20 +173,6 @@ impl State {
         let entry =
             |(name, &ino): (&Name, &Ino)| Entry { name: name.clone(), attr: self.tree.attr(ino) };
         folder.children.iter().map(entry).collect()
-    }
-
-    fn warn_once(&mut self, trip: &Trip, told: &Told) {
-        let Some(folder) = self.tree.folder_mut(trip.dir) else { return };
-        if folder.warned || told.nameless + told.shadowed == 0 {
-            return;
-        }
-        folder.warned = true;
-        tracing::warn!(
-            folder = %trip.prefix,
-            nameless = told.nameless,
-            shadowed = told.shadowed,
-            "some keys of the folder are not shown: they make no name, or are also a folder's"
-        );
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use base::{Ino, Name};
+use base::{FileKind, Ino, Name};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Version};
 
 use super::keys;
@@ -111,6 +111,13 @@ impl Shared {
             plan((source, what(source)), replaced, mode)
                 .map_err(|kind| Error::name(kind, OP, to.1))?
         };
+        let folder = matches!(plan, Plan::Folder | Plan::FolderOver(_));
+        if folder && keys::is_chunk_name(from.1) {
+            // Other keys begin like that and are not shown in it.
+            return Err(Error::name(ErrorKind::Invalid, OP, from.1));
+        }
+        let kind = if folder { FileKind::Directory } else { FileKind::File };
+        self.check_new(OP, to, kind).await?;
         let moved = match plan {
             Plan::Nothing => return Ok(Outcome::Done(None)),
             Plan::File => self.move_file((from, source), to, mode).await,
@@ -145,7 +152,7 @@ impl Shared {
                 if from.0 != to.0 {
                     self.keep_folder(OP, from.0, from.1).await?;
                 }
-                self.delete(&leftover).await?;
+                self.remove_object(OP, from.0, &leftover).await?;
                 self.land(source, to, None);
             }
             Move::Object { stored, edited } => {
@@ -157,7 +164,7 @@ impl Shared {
                 if from.0 != to.0 {
                     self.keep_folder(OP, from.0, from.1).await?;
                 }
-                self.delete_unchanged(&stored).await?;
+                self.delete_unchanged(from.0, &stored).await?;
                 self.land(source, to, Some((Stored { key, version, ..stored }, edited)));
             }
         }
@@ -177,9 +184,11 @@ impl Shared {
     }
 
     /// Removes what was copied, unless it was replaced since.
-    async fn delete_unchanged(&self, stored: &Stored) -> Result<()> {
+    async fn delete_unchanged(&self, dir: Ino, stored: &Stored) -> Result<()> {
         match self.remote.head(&stored.key).await {
-            Ok(meta) if meta.version == stored.version => self.delete(&stored.key).await,
+            Ok(meta) if meta.version == stored.version => {
+                self.remove_object(OP, dir, &stored.key).await
+            }
             Ok(_) => {
                 let changed = remote::Error::new(RemoteErrorKind::Changed, "head", &stored.key);
                 Err(Error::remote(OP, changed))

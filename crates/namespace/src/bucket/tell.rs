@@ -9,7 +9,7 @@ use super::keys;
 use super::listing::{Seen, There, Told};
 use super::looks::{Looks, Source};
 use super::merge::{Below, Held, Here, Verdict, verdict};
-use super::nodes::{Bytes, File, Folder, Hold, Kind, Place, Stored};
+use super::nodes::{Bytes, File, Folder, Hold, Kind, Node, Place, Stored};
 use super::tree::Tree;
 use super::window::{Range, Window};
 
@@ -21,6 +21,15 @@ impl Tree {
         if window.range == Range::All {
             folder.marker = told.marker;
         }
+        // Folders first: the files of their names then stand beside them. A file after the folder
+        // that it takes the place of, and before what is said of the one beside that.
+        for (name, (there, as_of)) in &told.names {
+            let swaps = *there == There::Folder || self.is_folder_of(dir, name);
+            if swaps && window.range.covers(name) {
+                self.tell_name(ticket, dir, name, there.clone(), *as_of);
+            }
+        }
+        let Some(folder) = self.folder(dir) else { return };
         let unmentioned: Vec<Name> = folder
             .children
             .keys()
@@ -34,7 +43,9 @@ impl Tree {
         for (name, (there, as_of)) in told.names {
             if window.range.covers(&name) {
                 contested |= self.contested(ticket, dir, &name);
-                self.tell_name(ticket, dir, &name, there, as_of);
+                if there != There::Folder {
+                    self.tell_name(ticket, dir, &name, there, as_of);
+                }
             }
         }
         if let Some(folder) = self.folder_mut(dir)
@@ -62,7 +73,10 @@ impl Tree {
     }
 
     fn tell_name(&mut self, ticket: &Ticket, dir: Ino, name: &Name, there: There, as_of: Duration) {
-        if !ticket.tells(dir, name) || self.knows_better(dir, name, as_of) {
+        if !ticket.tells(dir, name)
+            || self.knows_better(dir, name, as_of)
+            || self.is_alias(dir, name, &there)
+        {
             return;
         }
         let ino = self.child(dir, name);
@@ -71,13 +85,37 @@ impl Tree {
             (Verdict::Add, _) => self.add(dir, name, there, as_of),
             (Verdict::Refresh, Some(ino)) => self.refresh(ino, &there, as_of),
             (Verdict::Renew, Some(ino)) => self.renew(ino, there, as_of),
-            (Verdict::Replace, Some(ino)) => {
+            (Verdict::Replace | Verdict::Remove, Some(ino)) => {
                 self.detach(ino, &Place::Replaced);
+                match self.child(dir, name) {
+                    // It stood beside the folder that was removed, and is told of now.
+                    Some(_) => self.tell_name(ticket, dir, name, there, as_of),
+                    None => self.add(dir, name, there, as_of),
+                }
+            }
+            (Verdict::StepAside, Some(ino)) => {
+                if self.step_aside(ino) {
+                    self.node_mut(ino).expect("it was there just now").as_of = None;
+                } else if self.node(ino).is_some_and(Node::unpublished) {
+                    return;
+                } else {
+                    self.detach(ino, &Place::Replaced);
+                }
                 self.add(dir, name, there, as_of);
             }
-            (Verdict::Remove, Some(ino)) => self.detach(ino, &Place::Replaced),
             (verdict, None) => panic!("{verdict:?} of a name that is not remembered"),
         }
+    }
+
+    fn is_folder_of(&self, dir: Ino, name: &Name) -> bool {
+        self.child(dir, name).is_some_and(|ino| self.is_folder(ino))
+    }
+
+    /// Whether `name` says that it is beside a folder, and there is none here: the object has the
+    /// folder's name already.
+    fn is_alias(&self, dir: Ino, name: &Name, there: &There) -> bool {
+        let what = keys::beside_what(name).filter(|_| *there != There::Nothing);
+        what.is_some_and(|what| !self.is_folder_of(dir, &what))
     }
 
     /// Whether `name`, which the bucket has, is not here because of a change on this mount: one that

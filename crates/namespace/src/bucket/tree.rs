@@ -1,6 +1,7 @@
 //! The nodes of a bucket that are remembered: a part of the tree, and never more than allowed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Attr, Ino, Name, Timestamp};
@@ -10,11 +11,15 @@ use super::idle::Idle;
 use super::keys;
 use super::looks::{Looks, Source};
 use super::nodes::{Folder, Hold, Kind, Node, Place};
-use super::numbers;
-use crate::{Error, ErrorKind, Owner, Result};
+use super::numbers::Numbers;
+use crate::{Error, ErrorKind, Ledger, Owner, Result};
 
 /// How many nodes one call of [`Tree::shrink`] passes over that cannot go.
 const SHRINK_SKIPS_MAX: usize = 64;
+
+/// Of how many nodes below a renamed folder the numbers are noted. The others keep theirs for as
+/// long as they are remembered.
+const MOVED_NUMBERS_MAX: usize = 10_000;
 
 /// How nodes look of which nobody says anything, and when the mount began.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +39,13 @@ pub(super) struct Defaults {
 pub(super) struct Tree {
     nodes: HashMap<Ino, Node>,
     idle: Idle,
+    numbers: Numbers,
     pub(super) defaults: Defaults,
 }
 
 impl Tree {
-    /// The root alone.
-    pub(super) fn new(defaults: Defaults) -> Tree {
+    /// The root alone. `ledger` remembers numbers.
+    pub(super) fn new(defaults: Defaults, ledger: Arc<dyn Ledger>) -> Tree {
         let root = Node {
             place: Place::Root,
             kind: Kind::Folder(Folder::default()),
@@ -52,7 +58,8 @@ impl Tree {
             as_of: None,
             hold: Hold::Held,
         };
-        Tree { nodes: HashMap::from([(Ino::ROOT, root)]), idle: Idle::default(), defaults }
+        let nodes = HashMap::from([(Ino::ROOT, root)]);
+        Tree { nodes, idle: Idle::default(), numbers: Numbers::new(ledger), defaults }
     }
 
     /// The node `ino`, if it is remembered.
@@ -96,21 +103,38 @@ impl Tree {
         if node.as_folder().is_none() {
             return Err(Error::node(ErrorKind::NotDirectory, op, ino));
         }
-        let mut parts: Vec<&[u8]> = Vec::new();
+        let mut prefix = Vec::new();
+        for name in self.names(op, ino)? {
+            keys::push_folder(&mut prefix, name);
+        }
+        Ok(Key::new(prefix))
+    }
+
+    /// The names that lead to `ino` from the root.
+    fn names(&self, op: &'static str, ino: Ino) -> Result<Vec<&Name>> {
+        let node = self.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
+        let mut names = Vec::new();
         let mut place = &node.place;
         loop {
             match place {
                 Place::Root => break,
                 Place::Named { parent, name } => {
-                    parts.extend([b"/", name.as_bytes()]);
+                    names.push(name);
                     place = &self.node(*parent).expect("a parent is remembered").place;
                 }
                 Place::Unlinked => return Err(Error::node(ErrorKind::NotFound, op, ino)),
                 Place::Replaced => return Err(Error::node(ErrorKind::Stale, op, ino)),
             }
         }
-        parts.reverse();
-        Ok(Key::new(parts.concat()))
+        names.reverse();
+        Ok(names)
+    }
+
+    /// The path of `ino` from the root, if it has one. Other than its key it tells an object from
+    /// the folder of its name.
+    fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        let names = self.names("path", ino).ok()?;
+        Some(names.into_iter().map(Name::as_bytes).collect::<Vec<_>>().join(&b'/'))
     }
 
     /// The key of the file `ino`, for the operation `op`.
@@ -127,6 +151,16 @@ impl Tree {
     /// The node `name` in the folder `parent`, if it is remembered.
     pub(super) fn child(&self, parent: Ino, name: &Name) -> Option<Ino> {
         self.folder(parent)?.children.get(name).copied()
+    }
+
+    /// The folder that is no chunk folder, and the name in it, on the way to `name` in `dir`.
+    pub(super) fn above_chunks(&self, dir: Ino, name: &Name) -> (Ino, Name) {
+        match self.node(dir).map(|node| &node.place) {
+            Some(Place::Named { parent, name }) if keys::is_chunk_name(name) => {
+                self.above_chunks(*parent, name)
+            }
+            _ => (dir, name.clone()),
+        }
     }
 
     /// What `stat` says of `ino`, which is remembered.
@@ -162,9 +196,9 @@ impl Tree {
         looks: Looks,
         as_of: Duration,
     ) -> Ino {
-        let prefix = self.prefix("insert", parent).expect("callers hold a named folder");
-        let path = keys::file(&prefix, name);
-        let ino = numbers::number(path.as_bytes(), |ino| self.nodes.contains_key(&ino));
+        let mut path = self.path(parent).expect("callers hold a named folder");
+        push_name(&mut path, name);
+        let ino = self.numbers.choose(&path, |ino| self.nodes.contains_key(&ino));
         let hold = Hold::Idle(self.idle.touch(ino, None));
         let place = Place::Named { parent, name: name.clone() };
         let node = Node { place, kind, looks, as_of: Some(as_of), hold };
@@ -178,15 +212,47 @@ impl Tree {
     /// Takes the name off `ino` and all that is below it. What nobody holds is forgotten.
     pub(super) fn detach(&mut self, ino: Ino, nowhere: &Place) {
         assert!(matches!(nowhere, Place::Unlinked | Place::Replaced));
-        self.unname(ino);
-        let Some(node) = self.nodes.get_mut(&ino) else { return };
-        assert!(node.place != Place::Root, "the root stays");
-        node.place = nowhere.clone();
+        let Some(node) = self.nodes.get(&ino) else { return };
+        let (place, folder) = (node.place.clone(), node.as_folder().is_some());
+        assert!(place != Place::Root, "the root stays");
         for child in self.children(ino) {
             self.detach(child, nowhere);
         }
-        if matches!(self.nodes[&ino].hold, Hold::Idle(_)) {
+        if let Some(path) = self.path(ino) {
+            self.numbers.removed(&path);
+        }
+        self.unname(ino);
+        let node = self.nodes.get_mut(&ino).expect("it was there just now");
+        node.place = nowhere.clone();
+        if matches!(node.hold, Hold::Idle(_)) {
             self.remove(ino);
+        }
+        if let Place::Named { parent, name } = place
+            && folder
+        {
+            self.step_back(parent, &name);
+        }
+    }
+
+    /// The name of the file `ino` is that of a folder now: it is shown beside that. False if there
+    /// is no such name.
+    pub(super) fn step_aside(&mut self, ino: Ino) -> bool {
+        let Some(Node { place: Place::Named { parent, name }, .. }) = self.node(ino) else {
+            return false;
+        };
+        let (parent, beside) = (*parent, keys::beside(name));
+        let Some(beside) = beside.filter(|beside| self.child(parent, beside).is_none()) else {
+            return false;
+        };
+        self.rename(ino, (parent, &beside));
+        true
+    }
+
+    /// The name of a folder is free: the file beside it has it now.
+    fn step_back(&mut self, parent: Ino, name: &Name) {
+        let beside = keys::beside(name).and_then(|beside| self.child(parent, &beside));
+        if let Some(ino) = beside {
+            self.rename(ino, (parent, name));
         }
     }
 
@@ -204,6 +270,7 @@ impl Tree {
 
     /// Gives `ino` another name, one that is free.
     pub(super) fn rename(&mut self, ino: Ino, to: (Ino, &Name)) {
+        let (from, old) = (self.path(ino), self.node(ino).map(|node| node.place.clone()));
         self.unname(ino);
         let (parent, name) = to;
         let is_folder = self.folder(ino).is_some();
@@ -211,6 +278,31 @@ impl Tree {
         folder.enter(name.clone(), ino, is_folder);
         let node = self.nodes.get_mut(&ino).expect("callers hold a node");
         node.place = Place::Named { parent, name: name.clone() };
+        if let Some(from) = from {
+            self.keep_numbers(ino, from);
+        }
+        if let Some(Place::Named { parent, name }) = old
+            && self.folder(ino).is_some()
+        {
+            self.step_back(parent, &name);
+        }
+    }
+
+    /// `ino`, which was at the path `from`, and all that is below it, have the numbers they had.
+    fn keep_numbers(&self, ino: Ino, from: Vec<u8>) {
+        let to = self.path(ino).expect("it was named just now");
+        let mut moved = VecDeque::from([(ino, from, to)]);
+        for _ in 0..MOVED_NUMBERS_MAX {
+            let Some((ino, from, to)) = moved.pop_front() else { return };
+            self.numbers.moved(&from, &to, ino);
+            let children = self.folder(ino).into_iter().flat_map(|folder| &folder.children);
+            for (name, &child) in children.take(MOVED_NUMBERS_MAX.saturating_sub(moved.len())) {
+                let (mut from, mut to) = (from.clone(), to.clone());
+                push_name(&mut from, name);
+                push_name(&mut to, name);
+                moved.push_back((child, from, to));
+            }
+        }
     }
 
     fn unname(&mut self, ino: Ino) {
@@ -287,4 +379,12 @@ impl Tree {
             self.idle.remove(Some(tick));
         }
     }
+}
+
+/// Adds a name to a path.
+fn push_name(path: &mut Vec<u8>, name: &Name) {
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name.as_bytes());
 }

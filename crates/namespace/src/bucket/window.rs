@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use base::Name;
 
+use super::keys;
+
 /// A set of names about which everything was told: what was not mentioned is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Range {
@@ -26,11 +28,11 @@ impl Range {
         match self {
             Range::All => true,
             Range::One(one) => one == name,
-            // Between the key of a file and the prefix of a folder of the same name lie the keys
-            // of other names (`a`, `a.txt`, `a/`): a page may end there.
+            // Pages are in the order of keys, which is not quite that of names.
             Range::Page { first, last } => {
-                first.as_ref().is_none_or(|first| first <= name)
-                    && last.as_ref().is_none_or(|last| name.as_bytes().iter().chain(b"/").le(last))
+                let begins = |first| keys::first_of(first) <= keys::first_of(name);
+                first.as_ref().is_none_or(begins)
+                    && last.as_ref().is_none_or(|last| keys::reaches(last, name).is_ge())
             }
         }
     }
@@ -109,6 +111,14 @@ mod tests {
             (page("", "a/"), "a.txt", true),
             (page("b", "d"), "a", false),
             (page("b", "d"), "b", true),
+            (page("", ".z"), "%%.", true),
+            (page("", "a"), "%%=a", false),
+            (page("", "a/"), "%%=a", true),
+            (page("", "lon"), "%%~long", false),
+            (page("", "longest"), "%%~long", false),
+            (page("", "lonh"), "%%~long", true),
+            (page("b", "d"), "%%=a", false),
+            (page("b", "d"), "%%=b", true),
             (Range::All, "zzz", true),
             (Range::One(name("x")), "x", true),
             (Range::One(name("x")), "y", false),
