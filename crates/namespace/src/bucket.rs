@@ -29,6 +29,7 @@ mod numbers;
 mod options;
 mod pages;
 mod publish;
+mod record;
 mod rename;
 mod shared;
 mod tell;

@@ -1,0 +1,47 @@
+//! `Ledger`: what a namespace wants remembered on this host, across crashes.
+
+use std::fmt::Debug;
+
+use base::Ino;
+
+/// Could not be noted; the log says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal could not be written")]
+pub struct LedgerFailed;
+
+/// A record of the journal; later ones have greater numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(pub u64);
+
+/// A journal, and the inode numbers that are not what their paths say.
+pub trait Ledger: Debug + Send + Sync + 'static {
+    /// Notes what is to be done whatever happens. It survives the death of this process.
+    fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed>;
+
+    /// Strikes out what is done. Failure is logged only: what is done twice does no harm.
+    fn strike(&self, records: &[RecordId]);
+
+    /// The number that the file or folder at `path` keeps although its path says another.
+    fn number(&self, path: &[u8]) -> Option<Ino>;
+
+    /// Notes such a number, or that there is none any more.
+    fn set_number(&self, path: &[u8], number: Option<Ino>);
+}
+
+/// Remembers nothing: for volumes that are only read, and for tests.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLedger;
+
+impl Ledger for NoLedger {
+    fn append(&self, _record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        Ok(RecordId(0))
+    }
+
+    fn strike(&self, _records: &[RecordId]) {}
+
+    fn number(&self, _path: &[u8]) -> Option<Ino> {
+        None
+    }
+
+    fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}
+}
