@@ -31,6 +31,7 @@ mod numbers;
 mod options;
 mod pages;
 mod publish;
+mod record;
 mod rename;
 mod shared;
 mod tell;

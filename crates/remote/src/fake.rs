@@ -19,8 +19,8 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 use gate::Gates;
 use schedule::Schedule;
@@ -299,6 +299,25 @@ impl Remote for Fake {
         };
         let (bytes, fault) = self.call(Op::Get, key, act).await?;
         Ok(body(key, &bytes, range, fault.as_ref()))
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let act = |state: &mut State| {
+            let object = state.object(key)?;
+            if unless == Some(&object.meta.version) {
+                return Ok(Fresh::Same);
+            }
+            if bytes_max < object.meta.size {
+                return Err(ErrorKind::Unsupported);
+            }
+            Ok(Fresh::New(object.meta.clone(), object.bytes.clone()))
+        };
+        Ok(self.call(Op::GetWhole, key, act).await?.0)
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

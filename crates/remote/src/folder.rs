@@ -28,7 +28,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, Error, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
+    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
     PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 use disk::Disk;
@@ -104,6 +104,17 @@ impl Remote for Folder {
             }
         });
         Ok(pieces.boxed())
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let (wanted, unless) = (key.clone(), unless.cloned());
+        let call = move |disk: &Disk| disk.read_whole(&wanted, unless.as_ref(), bytes_max);
+        self.run("get whole", key, call).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

@@ -30,7 +30,7 @@ pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
 pub use object::{
-    Body, Condition, Entry, Extent, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
+    Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
     Personality, PutOptions, UPLOAD_ID, UploadId, Version,
 };
 pub use prefix::{Prefixed, prefixed};
@@ -59,6 +59,11 @@ pub trait Remote: Debug + Send + Sync + 'static {
     /// longer the object's, `Unsupported` if the range does not lie within the object. The stream
     /// ends early only with an error: never short, never longer.
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body>;
+
+    /// The object `key` with all its bytes, unless it still is the version `unless`; `Unsupported`
+    /// if it has more than `bytes_max` bytes. For small objects that are read again and again.
+    async fn get_whole(&self, key: &Key, unless: Option<&Version>, bytes_max: u64)
+    -> Result<Fresh>;
 
     /// Makes `bytes` the object `key`, under the condition in `options`.
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version>;

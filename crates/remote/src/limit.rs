@@ -12,8 +12,8 @@ use futures::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    Body, Condition, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality, PutOptions,
-    Remote, Result, UploadId, Version,
+    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
+    PutOptions, Remote, Result, UploadId, Version,
 };
 
 /// A store with a bounded number of requests under way; the others wait their turn.
@@ -55,6 +55,16 @@ impl Remote for Limit {
             Some((piece, (body, turn)))
         });
         Ok(pieces.boxed())
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let _turn = self.turn().await;
+        self.inner.get_whole(key, unless, bytes_max).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, ErrorKind, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
-    PutOptions, Remote, Result, UploadId, Version,
+    Body, Condition, ErrorKind, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 
 /// A store whose calls are counted.
@@ -71,6 +71,20 @@ impl Remote for Meter {
             note(&metrics, piece)
         });
         Ok(counted.boxed())
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        self.count(Counter::RemoteGets);
+        let fresh = self.note(self.inner.get_whole(key, unless, bytes_max).await)?;
+        if let Fresh::New(_, bytes) = &fresh {
+            self.metrics.add(Counter::RemoteGetBytes, bytes.len() as u64);
+        }
+        Ok(fresh)
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

@@ -69,6 +69,15 @@ pub struct PutOptions {
 /// The bytes of a [`get`](crate::Remote::get), in order, in pieces as the network gives them.
 pub type Body = BoxStream<'static, Result<Bytes>>;
 
+/// What a [`get_whole`](crate::Remote::get_whole) brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// The object is still the version that the caller named.
+    Same,
+    /// It is another one: this.
+    New(Meta, Bytes),
+}
+
 /// An upload in parts, as the provider names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UploadId(pub String);

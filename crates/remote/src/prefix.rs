@@ -7,8 +7,8 @@ use base::ByteRange;
 use bytes::Bytes;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UploadId, Version,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Page, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 
 /// A part of a store. No key leads out of it: keys are bytes, and `..` is a name like any other.
@@ -51,6 +51,15 @@ impl Remote for Prefixed {
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
         self.inner.get(&self.outer(key), range, version).await
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        self.inner.get_whole(&self.outer(key), unless, bytes_max).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

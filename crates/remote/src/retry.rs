@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 
 use crate::backoff::{Next, RetryOptions, Tries};
 use crate::{
-    Body, Condition, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
 };
 
 /// How many uploads under way are remembered with their ids.
@@ -220,6 +220,15 @@ impl Remote for Retry {
         };
         let pieces = futures::stream::unfold(Some(resuming), |state| async { state?.next().await });
         Ok(pieces.boxed())
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        self.repeat(|inner| inner.get_whole(key, unless, bytes_max)).await.result
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

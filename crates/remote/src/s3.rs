@@ -18,14 +18,14 @@ use aws_sdk_s3::Client;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_s3::primitives::{ByteStream, DateTime};
+use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, EncodingType};
-use base::{ByteRange, Timestamp};
+use base::ByteRange;
 use bytes::Bytes;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
@@ -151,13 +151,6 @@ fn version_of(op: &'static str, key: &Key, etag: Option<String>) -> Result<Versi
     Ok(Version::new(&etag.ok_or_else(missing)?))
 }
 
-fn timestamp(time: Option<&DateTime>) -> Timestamp {
-    time.map_or_else(Timestamp::default, |time| Timestamp {
-        secs: time.secs(),
-        nanos: time.subsec_nanos(),
-    })
-}
-
 /// As much time as the store may work, or a slow line send.
 fn patient() -> aws_sdk_s3::config::Builder {
     let timeouts = TimeoutConfig::builder().read_timeout(UPLOAD_MAX).build();
@@ -189,7 +182,7 @@ impl Remote for S3 {
         let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no size");
         Ok(Meta {
             size: size.ok_or_else(missing)?,
-            modified: timestamp(found.last_modified.as_ref()),
+            modified: text::timestamp(found.last_modified.as_ref()),
             metadata: found.metadata.unwrap_or_default().into_iter().collect(),
             version: version_of(op, key, found.e_tag)?,
         })
@@ -206,6 +199,28 @@ impl Remote for S3 {
             .set_if_match(version.map(|version| version.as_str().to_owned()));
         let found = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
         body::checked(key, range, version, found)
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let op = "get whole";
+        let request = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(name(op, key)?)
+            .set_if_none_match(unless.map(|version| version.as_str().to_owned()));
+        match request.send().await {
+            Ok(found) => body::whole(op, key, (unless, bytes_max), found).await,
+            Err(error) if error.raw_response().is_some_and(|raw| raw.status().as_u16() == 304) => {
+                Ok(Fresh::Same)
+            }
+            Err(error) => Err(fault::of_call(op, key, &error)),
+        }
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
@@ -367,7 +382,7 @@ impl Remote for S3 {
             let meta = Meta {
                 size: object.size().and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
                 version: version_of(op, &key, object.e_tag.clone())?,
-                modified: timestamp(object.last_modified()),
+                modified: text::timestamp(object.last_modified()),
                 metadata: Metadata::new(),
             };
             entries.push(Entry::Object(key, meta));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 
 use super::bench::{Bench, Check, collect, pattern};
-use crate::{ErrorKind, Version};
+use crate::{ErrorKind, Fresh, Version};
 
 pub(super) const ALL: &[Check] = &[
     ("what_is_not_there_is_not_found", |bench| what_is_not_there_is_not_found(bench).boxed()),
@@ -14,7 +14,29 @@ pub(super) const ALL: &[Check] = &[
     ("a_range_past_the_end_is_refused", |bench| a_range_past_the_end_is_refused(bench).boxed()),
     ("another_version_is_not_read", |bench| another_version_is_not_read(bench).boxed()),
     ("an_empty_object_is_an_object", |bench| an_empty_object_is_an_object(bench).boxed()),
+    ("a_small_object_is_read_whole_and_only_when_it_is_new", |bench| {
+        a_small_object_is_read_whole_and_only_when_it_is_new(bench).boxed()
+    }),
 ];
+
+async fn a_small_object_is_read_whole_and_only_when_it_is_new(bench: &Bench<'_>) {
+    let key = bench.key("a");
+    bench.fails(bench.remote.get_whole(&key, None, 100).await, ErrorKind::NotFound);
+    let first = bench.put(&key, "one").await;
+    bench.fails(bench.remote.get_whole(&key, None, 2).await, ErrorKind::Unsupported);
+    match bench.ok(bench.remote.get_whole(&key, None, 3).await) {
+        Fresh::New(meta, bytes) => {
+            assert_eq!((meta.version, meta.size, &bytes[..]), (first.clone(), 3, &b"one"[..]));
+        }
+        Fresh::Same => panic!("{}: no version was named", "get_whole"),
+    }
+    assert_eq!(bench.ok(bench.remote.get_whole(&key, Some(&first), 100).await), Fresh::Same);
+    let second = bench.put(&key, Bytes::new()).await;
+    match bench.ok(bench.remote.get_whole(&key, Some(&first), 100).await) {
+        Fresh::New(meta, bytes) => assert_eq!((meta.version, bytes.len()), (second, 0)),
+        Fresh::Same => panic!("the object was replaced"),
+    }
+}
 
 async fn what_is_not_there_is_not_found(bench: &Bench<'_>) {
     let key = bench.key("nothing");

@@ -32,6 +32,7 @@ macro_rules! ops {
 ops! {
     Head = "head";
     Get = "get";
+    GetWhole = "get whole";
     Put = "put";
     UploadCreate = "upload create";
     UploadPart = "upload part";

@@ -11,7 +11,7 @@ use rustix::fs::Stat;
 use super::disk::Disk;
 use super::fault::{Fault, Outcome};
 use super::stamp;
-use crate::{ErrorKind, Key, Version};
+use crate::{ErrorKind, Fresh, Key, Version};
 
 /// How much one file call reads: enough that the calls do not count.
 const PIECE_BYTES: u64 = 512 << 10;
@@ -48,6 +48,33 @@ impl Disk {
                 Err(Fault::new(ErrorKind::Unsupported, "the range goes past the object's end"))
             }
         }
+    }
+}
+
+impl Disk {
+    /// All bytes of a small object, read as one version.
+    pub(super) fn read_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Outcome<Fresh> {
+        let meta = self.head(key)?;
+        if unless == Some(&meta.version) {
+            return Ok(Fresh::Same);
+        }
+        if bytes_max < meta.size {
+            return Err(Fault::new(ErrorKind::Unsupported, "the object is larger than wanted"));
+        }
+        let mut bytes = Vec::new();
+        if let Some(range) = ByteRange::new(0, meta.size) {
+            let mut reading = self.open_range(key, range, Some(&meta.version))?;
+            while let Some((piece, rest)) = reading.next()? {
+                bytes.extend_from_slice(&piece);
+                reading = rest;
+            }
+        }
+        Ok(Fresh::New(meta, bytes.into()))
     }
 }
 

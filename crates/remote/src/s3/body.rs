@@ -6,8 +6,9 @@ use base::ByteRange;
 use bytes::Bytes;
 use futures::StreamExt as _;
 
+use super::text::timestamp;
 use super::{fault, text};
-use crate::{Body, Error, ErrorKind, Key, ProviderError, Result, Trouble, Version};
+use crate::{Body, Error, ErrorKind, Fresh, Key, Meta, ProviderError, Result, Trouble, Version};
 
 const OP: &str = "get";
 
@@ -38,6 +39,36 @@ pub(super) fn checked(
         return fail(ErrorKind::Changed, "the answer is of another version");
     }
     Ok(exactly(key.clone(), range.len(), answer.body))
+}
+
+/// All of a small object, unless it is the version `unless` or larger than `bytes_max`.
+pub(super) async fn whole(
+    op: &'static str,
+    key: &Key,
+    (unless, bytes_max): (Option<&Version>, u64),
+    answer: GetObjectOutput,
+) -> Result<Fresh> {
+    let fail = |kind, words: &str| Error::new(kind, op, key).because(words.to_owned());
+    let size = answer.content_length.and_then(|length| u64::try_from(length).ok());
+    let size = size.ok_or_else(|| fail(ErrorKind::Corrupt, "the answer has no length"))?;
+    let etag = answer.e_tag.as_deref().filter(|etag| !etag.is_empty());
+    let etag = etag.ok_or_else(|| fail(ErrorKind::Corrupt, "the answer has no etag"))?;
+    let version = Version::new(etag);
+    // Not every store that speaks S3 heeds If-None-Match.
+    if unless == Some(&version) {
+        return Ok(Fresh::Same);
+    }
+    if bytes_max < size {
+        return Err(fail(ErrorKind::Unsupported, "the object is larger than wanted"));
+    }
+    let modified = timestamp(answer.last_modified.as_ref());
+    let metadata = answer.metadata.unwrap_or_default().into_iter().collect();
+    let mut bytes = Vec::new();
+    let mut body = exactly(key.clone(), size, answer.body);
+    while let Some(piece) = body.next().await {
+        bytes.extend_from_slice(&piece?);
+    }
+    Ok(Fresh::New(Meta { size, version, modified, metadata }, bytes.into()))
 }
 
 /// `stream` as it is, but for an error if it has more or fewer than `rest` bytes.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use aws_sdk_s3::primitives::DateTime;
 use aws_smithy_types::base64;
-use base::ByteRange;
+use base::{ByteRange, Timestamp};
 
 use crate::PartTag;
 
@@ -51,6 +52,12 @@ pub(super) fn decode_listed(text: &str) -> Option<Vec<u8>> {
         }
     }
     Some(key)
+}
+
+/// When an object was taken in, in whole seconds: some listings know more than a HEAD says, and the
+/// time of a file must not depend on how it was found.
+pub(super) fn timestamp(time: Option<&DateTime>) -> Timestamp {
+    time.map_or_else(Timestamp::default, |time| Timestamp { secs: time.secs(), nanos: 0 })
 }
 
 /// The CRC32C of `bytes` as S3 spells it.

@@ -8,7 +8,7 @@ use base::ByteRange;
 use bytes::Bytes;
 use remote::fake::Fake;
 use remote::{
-    Body, Condition, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality, PutOptions,
+    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality, PutOptions,
     Remote, Result, UploadId, Version,
 };
 use tokio::sync::watch;
@@ -63,6 +63,15 @@ impl Remote for Late {
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
         self.fake.get(key, range, version).await
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        self.fake.get_whole(key, unless, bytes_max).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
