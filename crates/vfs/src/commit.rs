@@ -130,10 +130,7 @@ impl Vfs {
     }
 
     async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
-        let Some(staged) = file.staged() else { return Ok(Step::Nothing) };
-        if file.is_mapped() && on_disk(&staged, |staged| staged.rescan()).await? {
-            file.touch(self.clock.wall());
-        }
+        let Some(staged) = self.rescanned(file).await? else { return Ok(Step::Nothing) };
         if !file.is_dirty() {
             return Ok(Step::Nothing);
         }
@@ -172,6 +169,28 @@ impl Vfs {
                 if error.is_changed() { Err(self.keep_loser(file, &staged)) } else { Err(error) }
             }
         }
+    }
+
+    /// The staged file, looked through for what the kernel wrote past us; `None` if it is a clean
+    /// file again.
+    async fn rescanned(&self, file: &File) -> Result<Option<Arc<Staged>>> {
+        for _ in 0..SEAL_TRIES_MAX {
+            let Some(staged) = file.staged() else { return Ok(None) };
+            if !file.is_mapped() {
+                return Ok(Some(staged));
+            }
+            match on_disk(&staged, |staged| staged.rescan()).await {
+                Ok(true) => {
+                    file.touch(self.clock.wall());
+                    return Ok(Some(staged));
+                }
+                Ok(false) => return Ok(Some(staged)),
+                // Somebody's close found that nothing was changed, and put it into the cache.
+                Err(Error::Store(error)) if error.kind == ErrorKind::Gone => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Call(Errno::EBUSY))
     }
 
     /// Tells the names the size and time of what is about to be uploaded, and the staged file what
@@ -214,8 +233,16 @@ impl Vfs {
         while let Some(missing) = staged.missing(range) {
             for part in missing.pieces(FILL_BYTES) {
                 let Some(part) = part.below(base.size()) else { break };
-                let bytes = base.read(part).await?;
-                staged.fill(part.start(), &bytes)?;
+                let filled = match base.read(part).await {
+                    Ok(bytes) => staged.fill(part.start(), &bytes).map_err(Error::from),
+                    Err(error) => Err(error.into()),
+                };
+                // Others may have filled it meanwhile, and have published it.
+                if let Err(error) = filled
+                    && staged.missing(part).is_some()
+                {
+                    return Err(error);
+                }
             }
         }
         Ok(())

@@ -175,6 +175,14 @@ impl File {
         }
     }
 
+    /// Whether its bytes are still those of `download`, and read from there.
+    pub(crate) fn is_read_from(&self, download: &Arc<Download>) -> bool {
+        match &self.state.read().bytes {
+            Bytes::Clean(current) => Arc::ptr_eq(current, download),
+            Bytes::Staged { .. } => false,
+        }
+    }
+
     /// Whether nothing of it has to be fetched any more.
     pub(crate) fn is_whole(&self) -> bool {
         match &self.state.read().bytes {

@@ -6,6 +6,7 @@
 #![cfg(test)]
 
 mod attributes;
+mod bytes;
 mod closing;
 mod command_line;
 mod concurrency;

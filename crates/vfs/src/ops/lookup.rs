@@ -51,10 +51,7 @@ impl Vfs {
             return Err(Error::Call(Errno::EISDIR));
         }
         let file = self.enter(ino).await?;
-        let truncated = match self.prepare(&file).await {
-            Ok(()) => self.truncate_file(&file, size),
-            Err(error) => Err(error),
-        };
+        let truncated = self.truncate_file(&file, size).await;
         self.files.leave(&file);
         let by_name = !self.files.is_open(ino);
         let done = match truncated {

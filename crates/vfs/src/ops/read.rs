@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use base::{ByteRange, HandleId};
+use base::{ByteRange, Errno, HandleId};
 
-use crate::errno::Result;
+use crate::errno::{Error, Result};
 use crate::file::{Bytes, File};
 use crate::vfs::Vfs;
 use store::Outcome;
@@ -18,15 +18,24 @@ impl Vfs {
         size: u32,
     ) -> Result<Vec<u8>> {
         let file = Arc::clone(&self.handles.file(handle)?.file);
-        loop {
+        for _ in 0..READ_TRIES_MAX {
             match read_here(&file, offset, size)? {
                 Here::Bytes(bytes) => return Ok(bytes),
-                Here::Clean(download, range) => return Ok(download.read(range).await?),
                 Here::Needs(range) => self.fill(&file, range).await?,
+                Here::Clean(download, range) => match download.read(range).await {
+                    // A writer took the bytes, or has replaced them in the bucket: they are
+                    // elsewhere now.
+                    Err(_) if !file.is_read_from(&download) => {}
+                    read => return Ok(read?),
+                },
             }
         }
+        Err(Error::Call(Errno::EBUSY))
     }
 }
+
+/// Writers may move the bytes while they are read, but not for ever.
+const READ_TRIES_MAX: usize = 1000;
 
 /// Where the bytes of a read are.
 enum Here {

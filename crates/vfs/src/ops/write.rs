@@ -67,11 +67,20 @@ impl Vfs {
         Ok(())
     }
 
-    /// Cuts or grows a file that is in use and prepared.
-    pub(crate) fn truncate_file(&self, file: &File, size: u64) -> Result<()> {
+    /// Cuts or grows a file that is in use.
+    pub(crate) async fn truncate_file(&self, file: &File, size: u64) -> Result<()> {
+        // Someone's close may make it a clean file again before it is cut.
+        while let Here::Unprepared = self.truncate_here(file, size)? {
+            self.prepare(file).await?;
+        }
+        Ok(())
+    }
+
+    fn truncate_here(&self, file: &File, size: u64) -> Result<Here> {
         let mut state = file.state.write();
-        let Bytes::Staged { staged, .. } = &state.bytes else {
-            return Err(Error::Call(Errno::EBUSY));
+        let staged = match &state.bytes {
+            Bytes::Staged { staged, .. } if file.is_announced() => staged,
+            Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(Here::Unprepared),
         };
         staged.truncate(size)?;
         file.resized(size);
@@ -81,7 +90,7 @@ impl Vfs {
         }
         drop(state);
         file.touch(self.clock.wall());
-        Ok(())
+        Ok(Here::Written)
     }
 
     /// Writes if nothing is in the way; the state's guard keeps the bytes from becoming clean ones
