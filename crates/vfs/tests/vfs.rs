@@ -17,7 +17,7 @@ use remote::{ErrorKind, Key, Metadata, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
-use vfs::{Access, Backing, Kernel, Pages, Vfs, VfsOptions, errno};
+use vfs::{Access, Backing, Fallocate, Growth, Kernel, Pages, Seek, Vfs, VfsOptions, errno};
 
 const MIB: u64 = 1 << 20;
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -545,4 +545,92 @@ async fn a_replay_never_replaces_a_newer_object() {
     assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1));
     assert_eq!(alive.object("a").unwrap(), &b"newer"[..]);
     assert!(alive.recovered().contains(&b"late".to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_file_is_read_and_cut_while_others_open_and_close_it() {
+    const SIZE: u64 = 300_000;
+    const ROUNDS: usize = 2000;
+    let world = World::new();
+    let bytes = vec![7; usize::try_from(SIZE).unwrap()];
+    world.bucket.insert(&Key::from("a"), bytes.clone(), Metadata::new());
+    let ino = world.lookup("a").await;
+    let reader = world.open(ino, Access::Read).await.handle;
+    assert!(world.vfs().read(reader, 0, 1 << 20).await.unwrap() == bytes);
+    // Each takes the bytes for writing, writes nothing, and puts them back.
+    let vfs = world.vfs();
+    let passers = tokio::spawn(async move {
+        for _ in 0..ROUNDS {
+            let passer = Arc::clone(&vfs).open(ino, Access::Write, ME).await.unwrap().handle;
+            assert!(vfs.try_write(passer, 0, b"").is_none_or(|written| written.is_ok()));
+            Arc::clone(&vfs).write(passer, 0, Vec::new()).await.unwrap();
+            vfs.release(passer).unwrap();
+        }
+    });
+    let vfs = world.vfs();
+    let cutter = tokio::spawn(async move {
+        for _ in 0..ROUNDS {
+            let same = SetAttr { size: Some(SIZE), ..SetAttr::default() };
+            Arc::clone(&vfs).set_attr(ino, same).await.unwrap();
+        }
+    });
+    for _ in 0..ROUNDS {
+        assert_eq!(world.vfs().read(reader, SIZE - 3, 10).await.unwrap(), [7; 3]);
+    }
+    passers.await.unwrap();
+    cutter.await.unwrap();
+    world.vfs.release(reader).unwrap();
+    assert_eq!(world.object("a").unwrap().len() as u64, SIZE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn holes_and_room_are_made_in_what_is_not_here() {
+    let world = World::new();
+    let size = 3 * MIB;
+    let mut want = vec![7; usize::try_from(size).unwrap()];
+    world.bucket.insert(&Key::from("a"), want.clone(), Metadata::new());
+    let ino = world.lookup("a").await;
+    let handle = world.open(ino, Access::ReadWrite).await.handle;
+    let range = |start, end| ByteRange::new(start, end).unwrap();
+    let seek = async |from, what| world.vfs().seek(handle, from, what).await.unwrap();
+    assert_eq!(seek(0, Seek::Hole).await, size, "of what is not here nothing is a hole");
+
+    let do_to = async |range, what| world.vfs().fallocate(handle, range, what).await;
+    do_to(range(MIB, 2 * MIB), Fallocate::Punch).await.unwrap();
+    want[1 << 20..2 << 20].fill(0);
+    assert_eq!(world.bucket.calls(Op::Get), 0, "nothing was fetched");
+    assert_eq!(seek(0, Seek::Hole).await, MIB);
+    assert_eq!(seek(MIB, Seek::Data).await, 2 * MIB);
+    do_to(range(0, 4 * MIB), Fallocate::Allocate(Growth::Stays)).await.unwrap();
+    assert_eq!(world.vfs().attr(ino).await.unwrap().size, size);
+    do_to(range(2 * MIB, 4 * MIB), Fallocate::Zero(Growth::Grows)).await.unwrap();
+    assert_eq!(world.vfs().attr(ino).await.unwrap().size, 4 * MIB);
+    want[2 << 20..].fill(0);
+    want.resize(4 << 20, 0);
+    let too_far = range(0, (1 << 40) + 1);
+    assert_eq!(told(do_to(too_far, Fallocate::Zero(Growth::Grows)).await), Errno::EFBIG);
+    let beyond = world.vfs().seek(handle, 4 * MIB, Seek::Hole).await;
+    assert_eq!(told(beyond), Errno::ENXIO);
+    world.vfs().flush(handle, ME).await.unwrap();
+    assert!(world.object("a").unwrap() == want);
+    world.vfs.release(handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_is_copied_between_files_and_ends_with_the_source() {
+    let world = World::new();
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    world.bucket.insert(&Key::from("a"), bytes.clone(), Metadata::new());
+    let ino = world.lookup("a").await;
+    let source = world.open(ino, Access::Read).await.handle;
+    let (_, target) = world.create("b", false).await;
+    let copied = world.vfs().copy((source, 1_000_000), (target, 5), 1 << 40).await.unwrap();
+    assert_eq!(copied, 2_000_000);
+    let back = world.vfs().copy((target, 0), (source, 0), 10).await;
+    assert_eq!(told(back), Errno::EBADF);
+    world.vfs().flush(target, ME).await.unwrap();
+    let object = world.object("b").unwrap();
+    assert!(object[..5] == [0; 5] && object[5..] == bytes[1_000_000..]);
+    world.vfs.release(source).unwrap();
+    world.vfs.release(target).unwrap();
 }
