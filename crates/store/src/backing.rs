@@ -67,6 +67,11 @@ impl BackingFile {
         self.disk.read(&self.file, buf, offset)
     }
 
+    /// Adds the bytes of `range` to `out`.
+    pub(crate) fn append(&self, range: ByteRange, out: &mut Vec<u8>) -> io::Result<()> {
+        self.disk.append(&self.file, range, out)
+    }
+
     /// Writes all of `bytes` at `offset`.
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.disk.write(&self.file, bytes, offset)

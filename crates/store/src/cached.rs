@@ -161,6 +161,24 @@ impl Cached {
     /// If the range passes the end of the file.
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
         let Some(range) = ByteRange::at(offset, buf.len() as u64) else { return Ok(true) };
+        self.read_by(range, |file| file.read(buf, offset))
+    }
+
+    /// The bytes of `range` if all of it is here.
+    ///
+    /// # Panics
+    ///
+    /// If the range passes the end of the file.
+    pub fn bytes(&self, range: ByteRange) -> Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        Ok(self.read_by(range, |file| file.append(range, &mut bytes))?.then_some(bytes))
+    }
+
+    fn read_by(
+        &self,
+        range: ByteRange,
+        read: impl FnOnce(&BackingFile) -> io::Result<()>,
+    ) -> Result<bool> {
         assert!(range.end() <= self.size, "read {range} of {} bytes", self.size);
         loop {
             let body = self.here("read")?;
@@ -168,7 +186,7 @@ impl Cached {
                 Standing::Missing => return Ok(false),
                 Standing::Doubtful => {}
                 Standing::Here => {
-                    body.file.read(buf, offset).map_err(|error| self.io("read", error))?;
+                    read(&body.file).map_err(|error| self.io("read", error))?;
                     let now = self.ground.stamp();
                     body.presence.touch(range, now);
                     self.note_use(now);

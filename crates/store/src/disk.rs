@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use base::ByteRange;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -141,6 +142,37 @@ impl Disk {
             faults.count_read(buf.len());
         }
         file.read_exact_at(buf, offset)
+    }
+
+    /// Adds the bytes of `range` to `out`, without making room of zeros for them first.
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
+    pub(crate) fn append(
+        &self,
+        file: &File,
+        range: ByteRange,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let len = usize::try_from(range.len()).expect("memory is 64 bits wide");
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            faults.count_read(len);
+        }
+        let start = out.len();
+        out.reserve_exact(len);
+        while out.len() < start + len {
+            let at = range.start() + (out.len() - start) as u64;
+            match rustix::io::pread(file, spare_capacity(out), at) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // There may have been more room than was asked for.
+        out.truncate(start + len);
+        Ok(())
     }
 
     /// The first run of bytes of `range` that may be something else than zeros.

@@ -137,6 +137,20 @@ impl Staged {
         Ok(Outcome::Done)
     }
 
+    /// The bytes of `range` as far as it is below the size, if none of it must be taken from the
+    /// base.
+    pub fn bytes(&self, range: ByteRange) -> Result<Option<Vec<u8>>> {
+        let life = self.life.read();
+        let Life::Here(body) = &*life else { return Err(self.error(ErrorKind::Gone, "read")) };
+        let Some(range) = range.below(body.size) else { return Ok(Some(Vec::new())) };
+        if body.missing(range).is_some() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        body.file.append(range, &mut bytes).map_err(|error| self.io("read", error))?;
+        Ok(Some(bytes))
+    }
+
     /// What of `range` must still be taken from the base: the first run of it, from a granule
     /// boundary to a granule boundary or the end of what is visible of the base.
     pub fn missing(&self, range: ByteRange) -> Option<ByteRange> {

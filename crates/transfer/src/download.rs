@@ -94,17 +94,19 @@ impl Download {
     /// Reads `range`, which lies within the file, fetching what is not here.
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
         let Some(cached) = self.cached() else { return self.read_uncached(range).await };
-        let mut buffer = vec![0; usize::try_from(range.len()).expect("reads fit in memory")];
-        if cached.read(range.start(), &mut buffer)? {
+        if let Some(bytes) = cached.bytes(range)? {
             self.look_ahead(cached, range);
-            return Ok(buffer);
+            return Ok(bytes);
         }
         let mut flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         self.look_ahead(cached, range);
         for _ in 0..TRIES_MAX {
             match landed(&flights, range).await {
-                Ok(()) if cached.read(range.start(), &mut buffer)? => return Ok(buffer),
-                Ok(()) => {}
+                Ok(()) => {
+                    if let Some(bytes) = cached.bytes(range)? {
+                        return Ok(bytes);
+                    }
+                }
                 Err(error) if error.is_full() => break,
                 Err(error) => return Err(error),
             }

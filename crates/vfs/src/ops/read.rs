@@ -58,6 +58,9 @@ fn read_here(file: &File, offset: u64, size: u32) -> Result<Here> {
     match &state.bytes {
         Bytes::Clean(download) => Ok(Here::Clean(Arc::clone(download), range)),
         Bytes::Staged { staged, .. } => {
+            if let Some(bytes) = staged.bytes(range)? {
+                return Ok(Here::Bytes(bytes));
+            }
             let mut buffer = vec![0; usize::try_from(range.len()).expect("a read fits in memory")];
             Ok(match staged.read(range.start(), &mut buffer)? {
                 Outcome::Done => Here::Bytes(buffer),
