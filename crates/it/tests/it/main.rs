@@ -6,12 +6,14 @@
 #![cfg(test)]
 
 mod attributes;
+mod close_to_open;
 mod closing;
 mod command_line;
 mod concurrency;
 mod conflicts;
 mod crash;
 mod editing;
+mod exercise;
 mod failing_store;
 mod files;
 mod folder;
