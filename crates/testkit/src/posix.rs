@@ -5,6 +5,6 @@ mod ops;
 mod play;
 mod tree;
 
-pub use ops::{Op, Verb, ops};
+pub use ops::{Op, Verb, beginning, ops};
 pub use play::{Outcome, Player};
 pub use tree::{Seen, difference, tree};

@@ -7,12 +7,14 @@
 
 mod attributes;
 mod bytes;
+mod close_to_open;
 mod closing;
 mod command_line;
 mod concurrency;
 mod conflicts;
 mod crash;
 mod editing;
+mod exercise;
 mod failing_store;
 mod files;
 mod folder;

@@ -10,14 +10,14 @@ use std::path::Path;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use testkit::posix::{Op, Player, Verb, difference, ops, tree};
+use testkit::posix::{Op, Player, Verb, beginning, difference, ops, tree};
 use testkit::{Bucket, MinIo, Mount, Plan, Scratch, is_long, noise};
 
 /// Nothing is believed for any time, so that what others do is seen at once; and nearly nothing is
 /// cached, so that much is fetched again.
 const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
 
-const OPS_MAX: usize = 30;
+const OPS_MAX: usize = 60;
 const CASES_SHORT: u32 = 40;
 const CASES_LONG: u32 = 1000;
 const SHRINKS_MAX: u32 = 400;
@@ -101,6 +101,9 @@ impl Rig {
         }
         let (there, here) = (Player::new(&there), Player::new(&here));
         let mut case = Case { rig: self, name, there, here };
+        for op in beginning() {
+            case.step(&op).map_err(|difference| format!("{op}: {difference}"))?;
+        }
         for (place, op) in ops.iter().enumerate() {
             case.step(op).map_err(|difference| format!("{place}: {op}: {difference}"))?;
         }

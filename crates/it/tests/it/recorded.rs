@@ -5,9 +5,7 @@ use crate::model::replay;
 #[test]
 fn a_file_that_others_replaced_has_nothing_of_the_one_before() {
     replay(
-        "mkdir a - 0 0 0
-         write a/b - 0 100 1
-         chmod a/b - 0 0 3
+        "chmod a/b - 0 0 3
          times a/b - 0 0 9
          they-put a/b - 0 50 2
          stat a/b - 0 0 0

@@ -177,6 +177,19 @@ impl FromStr for Op {
     }
 }
 
+/// What a tree begins with, so that random operations find something.
+pub fn beginning() -> Vec<Op> {
+    let lines = [
+        "mkdir a - 0 0 0",
+        "mkdir b - 0 0 0",
+        "mkdir a/a - 0 0 0",
+        "write a/b - 0 200000 1",
+        "write b/a - 0 100 2",
+        "write c - 0 5000 3",
+    ];
+    lines.map(|line| line.parse().expect("an operation")).into()
+}
+
 /// Up to `count_max` operations on few names, so that they meet.
 pub fn ops(count_max: usize) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op(), 1..=count_max)

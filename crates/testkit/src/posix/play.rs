@@ -287,3 +287,32 @@ fn set_times(path: &Path, seed: u8) -> io::Result<()> {
     let times = Timestamps { last_access: time(5), last_modification: time(0) };
     Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+
+    use super::{Outcome, Player};
+    use crate::Scratch;
+    use crate::posix::{beginning, ops};
+
+    #[test]
+    fn many_random_operations_go_well_and_many_fail() {
+        let folder = Scratch::new();
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[1; 32]);
+        let mut runner = TestRunner::new_with_rng(Default::default(), rng);
+        let (mut well, mut failed) = (0, 0);
+        for case in 0..100 {
+            let mut player = Player::new(&folder.folder(case.to_string()));
+            let ops = ops(60).new_tree(&mut runner).unwrap().current();
+            for op in beginning().iter().chain(&ops) {
+                match player.play(op) {
+                    Outcome::Failed(_) => failed += 1,
+                    Outcome::Done | Outcome::Bytes(..) | Outcome::Words(_) => well += 1,
+                }
+            }
+        }
+        assert!(1500 < well && 700 < failed, "{well} well, {failed} failed");
+    }
+}

@@ -99,7 +99,7 @@ impl Vfs {
     pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
-        let was_lent = handle.lent.is_some();
+        let (was_lent, writes) = (handle.lent.is_some(), handle.access.writes());
         drop(handle);
         let mut state = file.state.write();
         state.io.close();
@@ -115,6 +115,10 @@ impl Vfs {
         }
         if let Err(error) = self.restore(&file) {
             tracing::warn!(ino = %file.ino(), %error, "a closed file could not be put into the cache");
+        }
+        if !writes && self.files.is_open(file.ino()) {
+            // What others are still writing is not a reader's to publish.
+            return Ok(());
         }
         // What a failed close left.
         if file.is_dirty() {
