@@ -20,6 +20,7 @@ mod entries;
 mod escape;
 mod find;
 mod flight;
+mod gather;
 mod idle;
 mod inherit;
 mod keys;
@@ -34,10 +35,15 @@ mod publish;
 mod record;
 mod rename;
 mod shared;
+mod spans;
+mod split;
+mod stream;
+mod sweep;
 mod tell;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod walk;
 mod window;
 
 use std::collections::HashMap;
@@ -54,8 +60,9 @@ use self::changes::Changes;
 use self::nodes::{Kind, Place};
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
+use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Namespace, NewNode, Published, RenameMode, Result,
+    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Published, RenameMode, Result,
     SetAttr, Target,
 };
 
@@ -81,7 +88,12 @@ impl Bucket {
             start: clock.wall(),
         };
         let tree = Tree::new(defaults, Arc::clone(&ledger));
-        let state = Mutex::new(State { tree, flights: HashMap::new() });
+        let state = Mutex::new(State {
+            tree,
+            flights: HashMap::new(),
+            streams: HashMap::new(),
+            walk: Walk::default(),
+        });
         let changes = Changes::default();
         Bucket { shared: Arc::new(Shared { remote, clock, ledger, options, changes, state }) }
     }
@@ -122,8 +134,8 @@ impl Namespace for Bucket {
         }
     }
 
-    async fn list(&self, dir: Ino) -> Result<Vec<Entry>> {
-        self.shared.list(dir).await
+    async fn listing(&self, dir: Ino) -> Result<Listing> {
+        self.shared.listing(dir)
     }
 
     async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
@@ -186,6 +198,11 @@ impl Namespace for Bucket {
 
     fn hold(&self, ino: Ino) -> bool {
         self.shared.state().tree.hold(ino)
+    }
+
+    fn hold_listed(&self, ino: Ino) -> Option<Attr> {
+        let mut state = self.shared.state();
+        state.tree.hold(ino).then(|| state.tree.attr(ino))
     }
 
     fn forget(&self, ino: Ino) {

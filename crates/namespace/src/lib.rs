@@ -8,11 +8,13 @@ pub mod bucket;
 pub mod conformance;
 mod error;
 mod ledger;
+mod listing;
 mod node;
 
 pub use bucket::{Bucket, BucketOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
+pub use listing::{Listed, Listing};
 pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Special, Target, XattrMode};
 
 use std::fmt::Debug;
@@ -25,7 +27,8 @@ use base::{Attr, Ino, Name};
 /// Nodes are referred to by inode number. A number that [`lookup`](Namespace::lookup),
 /// [`create`](Namespace::create) or [`mkdir`](Namespace::mkdir) handed out, or with which a method
 /// was called, is held: it stays valid until [`forget`](Namespace::forget). Those that
-/// [`list`](Namespace::list) hands out are not held before [`hold`](Namespace::hold).
+/// [`listing`](Namespace::listing) hands out are not held before
+/// [`hold_listed`](Namespace::hold_listed).
 #[async_trait]
 pub trait Namespace: Debug + Send + Sync + 'static {
     /// The node `name` in the folder `parent`.
@@ -37,9 +40,8 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// The folder that holds `ino`; the root holds itself.
     fn parent(&self, ino: Ino) -> Result<Ino>;
 
-    /// Every entry of the folder `dir` but `.` and `..`, sorted by name, no older than the time to
-    /// live.
-    async fn list(&self, dir: Ino) -> Result<Vec<Entry>>;
+    /// The entries of the folder `dir` as they come in, no older than the time to live.
+    async fn listing(&self, dir: Ino) -> Result<Listing>;
 
     /// Makes an empty file that exists on this mount at once and in the bucket once published.
     async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry>;
@@ -148,9 +150,13 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// bucket has, and one that was never there has no name any more.
     fn abandon(&self, ino: Ino);
 
-    /// The kernel knows `ino` from a listing. Returns whether the number is still valid; if not,
-    /// the entry may be shown but not referred to.
+    /// The kernel knows `ino` from an answer that it was in. Returns whether the number is still
+    /// valid; if not, the entry may be shown but not referred to.
     fn hold(&self, ino: Ino) -> bool;
+
+    /// The kernel is told of `ino`, which a listing handed out. Returns its attributes as they are
+    /// remembered, `None` if the number is forgotten.
+    fn hold_listed(&self, ino: Ino) -> Option<Attr>;
 
     /// The kernel no longer knows `ino`: what is remembered of it may be dropped.
     fn forget(&self, ino: Ino);

@@ -87,6 +87,15 @@ impl Ticket {
     }
 }
 
+impl Ticket {
+    /// Whether a name in the folder `parent` was changed since the request was begun.
+    pub(super) fn outdated(&self, parent: Ino) -> bool {
+        let inner = self.changes.inner.lock();
+        let mut names = inner.names.iter();
+        names.any(|((dir, _), changed)| *dir == parent && self.seq < changed.at)
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut inner = self.changes.inner.lock();
@@ -151,6 +160,7 @@ mod tests {
         assert!(before.tells(Ino(1), &name("b")));
         assert!(before.tells(Ino(2), &name("a")));
         assert!(after.tells(Ino(1), &name("a")));
+        assert!(before.outdated(Ino(1)) && !before.outdated(Ino(2)) && !after.outdated(Ino(1)));
     }
 
     #[test]

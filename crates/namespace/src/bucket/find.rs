@@ -16,7 +16,7 @@ use super::tree::Tree;
 use crate::{Error, ErrorKind, Result};
 
 /// Questions this close together belong together, even where nothing is believed for that long.
-const SOON_MIN: Duration = Duration::from_secs(1);
+pub(super) const SOON_MIN: Duration = Duration::from_secs(1);
 
 /// How many hidden objects are expected in a folder.
 const HIDDEN_FEW: usize = 3;

@@ -87,6 +87,13 @@ pub(super) fn is_odd(name: &Name) -> bool {
     bytes.starts_with(escape::SIGN) || str::from_utf8(bytes).is_err()
 }
 
+/// Whether `part` of a key is shown under a name that is just it, wherever it is not beside a folder.
+pub(super) fn is_plain(part: &[u8]) -> bool {
+    let is_name = !matches!(part, b"" | b"." | b"..") && part.len() <= Name::BYTES_MAX;
+    let is_text = !part.contains(&0) && str::from_utf8(part).is_ok();
+    is_name && is_text && !part.starts_with(escape::SIGN)
+}
+
 /// Whether `prefix` is of a folder for the beginning of a long part.
 pub(super) fn is_chunk(prefix: &Key) -> bool {
     !begun(prefix).is_empty()

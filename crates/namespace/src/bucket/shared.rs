@@ -9,9 +9,10 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 
 use super::changes::Changes;
-use super::flight::{Flight, Scope};
+use super::flight::{Flight, Scope, Stream};
 use super::options::BucketOptions;
 use super::tree::Tree;
+use super::walk::Walk;
 use crate::{Entry, Ledger};
 
 /// What requests under way share with the [`Bucket`](super::Bucket).
@@ -30,6 +31,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) tree: Tree,
     pub(super) flights: HashMap<(Ino, Scope), Flight>,
+    pub(super) streams: HashMap<Ino, Stream>,
+    pub(super) walk: Walk,
 }
 
 impl Shared {

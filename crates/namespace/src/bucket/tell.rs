@@ -15,43 +15,62 @@ use super::window::{Range, Window};
 
 impl Tree {
     /// Takes in what was told of the folder `dir`, about the names in `window` and no others.
-    pub(super) fn tell(&mut self, ticket: &Ticket, dir: Ino, told: Told, window: Window) {
+    pub(super) fn tell(&mut self, ticket: &Ticket, dir: Ino, mut told: Told, window: Window) {
         let Some(folder) = self.folder_mut(dir) else { return };
         folder.marker |= told.marker;
         if window.range == Range::All {
             folder.marker = told.marker;
         }
-        // Folders first: the files of their names then stand beside them. A file after the folder
-        // that it takes the place of, and before what is said of the one beside that.
-        for (name, (there, as_of)) in &told.names {
-            let swaps = *there == There::Folder || self.is_folder_of(dir, name);
-            if swaps && window.range.covers(name) {
-                self.tell_name(ticket, dir, name, there.clone(), *as_of);
-            }
-        }
-        let Some(folder) = self.folder(dir) else { return };
-        let unmentioned: Vec<Name> = folder
-            .children
-            .keys()
-            .filter(|name| window.range.covers(name) && !told.names.contains_key(*name))
-            .cloned()
-            .collect();
-        for name in unmentioned {
-            self.tell_name(ticket, dir, &name, There::Nothing, window.as_of);
-        }
-        let mut contested = false;
-        for (name, (there, as_of)) in told.names {
-            if window.range.covers(&name) {
-                contested |= self.contested(ticket, dir, &name);
-                if there != There::Folder {
-                    self.tell_name(ticket, dir, &name, there, as_of);
-                }
-            }
-        }
+        told.names.retain(|name, _| window.range.covers(name));
+        let remembered = window.range.within(&folder.children).into_iter();
+        let unmentioned = remembered.filter(|(name, _)| !told.names.contains_key(*name));
+        let unmentioned = unmentioned.map(|(name, _)| name.clone()).collect();
+        let contested = self.tell_names(ticket, dir, (told, unmentioned), window.as_of);
         if let Some(folder) = self.folder_mut(dir)
             && !contested
         {
             folder.windows.add(window);
+        }
+    }
+
+    /// Takes in what was told of names in the folder `dir`, and that others are not there. Returns
+    /// whether one of them is here for nobody to say: then an absent name may yet be there.
+    pub(super) fn tell_names(
+        &mut self,
+        ticket: &Ticket,
+        dir: Ino,
+        (told, unmentioned): (Told, Vec<Name>),
+        as_of: Duration,
+    ) -> bool {
+        // Folders first: the files of their names then stand beside them. A file after the folder
+        // that it takes the place of, and before what is said of the one beside that.
+        for (name, (there, as_of)) in &told.names {
+            if *there == There::Folder || self.is_folder_of(dir, name) {
+                self.tell_name(ticket, dir, name, there.clone(), *as_of);
+            }
+        }
+        for name in unmentioned {
+            self.tell_name(ticket, dir, &name, There::Nothing, as_of);
+        }
+        let mut contested = false;
+        for (name, (there, as_of)) in told.names {
+            contested |= self.contested(ticket, dir, &name);
+            if there != There::Folder {
+                self.tell_name(ticket, dir, &name, there, as_of);
+            }
+        }
+        contested
+    }
+
+    /// The bucket has keys below the folder `name` in `dir`, which is remembered.
+    pub(super) fn tell_folder_exists(
+        &mut self,
+        ticket: &Ticket,
+        (dir, name): (Ino, &Name),
+        as_of: Duration,
+    ) {
+        if self.child(dir, name).is_some() {
+            self.tell_name(ticket, dir, name, There::Folder, as_of);
         }
     }
 

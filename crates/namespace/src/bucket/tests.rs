@@ -10,13 +10,13 @@ mod requests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Ino, ManualClock, Name};
+use base::{Attr, Ino, ManualClock, Name};
 use remote::fake::{Fake, Op};
 use remote::{Folder, Key, Metadata, PutOptions, Remote};
 
 use super::{Bucket, BucketOptions};
 use crate::conformance::{self, Volume};
-use crate::{Entry, Error, Namespace, NewNode, NoLedger, Owner, Published, SetAttr};
+use crate::{Entry, Error, Listed, Namespace, NewNode, NoLedger, Owner, Published, SetAttr};
 
 const TTL: Duration = Duration::from_secs(1);
 const NODE: NewNode = NewNode { mode: 0o644, owner: Owner { uid: 1000, gid: 1000 } };
@@ -103,6 +103,21 @@ impl Bench {
         let since = (now.0 - before.0, now.1 - before.1);
         *before = now;
         since
+    }
+}
+
+impl Bucket {
+    /// Every entry of `dir`, sorted by name, with the attributes that are remembered.
+    async fn list(&self, dir: Ino) -> Result<Vec<Entry>, Error> {
+        let mut entries = self.listing(dir).await?.all().await?;
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        let state = self.shared.state();
+        let root = state.tree.attr(Ino::ROOT);
+        let entry = |Listed { name, ino, kind }| {
+            let forgotten = Attr { ino, kind, ..root };
+            Entry { name, attr: state.tree.node(ino).map_or(forgotten, |node| node.attr(ino)) }
+        };
+        Ok(entries.into_iter().map(entry).collect())
     }
 }
 

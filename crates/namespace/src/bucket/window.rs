@@ -1,8 +1,10 @@
 //! Which names of a folder an answer of the bucket was about.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::Duration;
 
-use base::Name;
+use base::{Ino, Name};
 
 use super::keys;
 
@@ -20,6 +22,14 @@ pub(super) enum Range {
         /// What follows the folder's prefix in the page's last key; `None` if no page follows.
         last: Option<Vec<u8>>,
     },
+    /// The names whose folder key, the name with a slash behind it, lies between two keys, both
+    /// without the folder's prefix. Parts that follow one another share no name and leave none out.
+    Part {
+        /// The key before the part; empty before the first.
+        after: Vec<u8>,
+        /// The last key of the part; `None` for the last part.
+        upto: Option<Vec<u8>>,
+    },
 }
 
 impl Range {
@@ -34,8 +44,40 @@ impl Range {
                 first.as_ref().is_none_or(begins)
                     && last.as_ref().is_none_or(|last| keys::reaches(last, name).is_ge())
             }
+            Range::Part { after, upto } => {
+                !ends_by(name.as_bytes(), after)
+                    && upto.as_ref().is_none_or(|upto| ends_by(name.as_bytes(), upto))
+            }
         }
     }
+
+    /// Those of `names` that it covers; of a part without a look at many others.
+    pub(super) fn within<'a>(&self, names: &'a BTreeMap<Name, Ino>) -> Vec<(&'a Name, Ino)> {
+        let Range::Part { after, upto } = self else {
+            let covered = names.iter().filter(|(name, _)| self.covers(name));
+            return covered.map(|(name, &ino)| (name, ino)).collect();
+        };
+        // A name that begins the key before a part may be the part's: `a/` comes after `a.txt`.
+        let begun = straddling(after).filter_map(|name| names.get_key_value(name));
+        let above = names.range::<[u8], _>((Bound::Excluded(&after[..]), Bound::Unbounded));
+        let below = |name: &Name| upto.as_ref().is_none_or(|upto| name.as_bytes() <= &upto[..]);
+        let inside = above.take_while(|(name, _)| below(name));
+        let covered = begun.chain(inside).filter(|(name, _)| self.covers(name));
+        covered.map(|(name, &ino)| (name, ino)).collect()
+    }
+}
+
+/// Whether all keys of `name`, as a file and as a folder, are at most `key`.
+pub(super) fn ends_by(name: &[u8], key: &[u8]) -> bool {
+    name.iter().chain(b"/").le(key)
+}
+
+/// The names of which `key` lies between the key of the file and the prefix of the folder.
+pub(super) fn straddling(key: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (1..=key.len().min(Name::BYTES_MAX))
+        .filter(|&len| key.get(len).is_none_or(|&next| next < b'/'))
+        .map(|len| &key[..len])
+        .filter(|name| !name.contains(&b'/'))
 }
 
 /// A range of names, and the time at which the bucket was asked about it.
@@ -53,42 +95,53 @@ const WINDOWS_MAX: usize = 8;
 /// What was lately told of one folder's names. Only absence is read from here: a name that a window
 /// covers and that the folder does not have is not there.
 #[derive(Debug, Default)]
-pub(super) struct Windows(Vec<Window>);
+pub(super) struct Windows {
+    told: Vec<Window>,
+    forgets: u64,
+}
 
 impl Windows {
     /// Adds what was told; of too many windows the oldest goes.
     pub(super) fn add(&mut self, window: Window) {
         if window.range == Range::All {
-            self.0.retain(|other| window.as_of < other.as_of);
+            self.told.retain(|other| window.as_of < other.as_of);
         }
-        self.0.retain(|other| other.range != window.range || window.as_of < other.as_of);
-        if self.0.len() == WINDOWS_MAX {
-            self.0.remove(0);
+        self.told.retain(|other| other.range != window.range || window.as_of < other.as_of);
+        if self.told.len() == WINDOWS_MAX {
+            self.told.remove(0);
         }
-        self.0.push(window);
+        self.told.push(window);
     }
 
     /// The youngest window that covers `name`.
     pub(super) fn covering(&self, name: &Name) -> Option<&Window> {
-        self.0.iter().filter(|window| window.range.covers(name)).max_by_key(|window| window.as_of)
+        self.told.iter().filter(|window| window.range.covers(name)).max_by_key(|window| window.as_of)
     }
 
     /// The youngest window that covers every name.
     pub(super) fn all(&self) -> Option<&Window> {
-        self.0.iter().filter(|window| window.range == Range::All).max_by_key(|window| window.as_of)
+        self.told.iter().filter(|window| window.range == Range::All).max_by_key(|window| window.as_of)
+    }
+
+    /// How often something was forgotten: what came in by then may not be all there any more.
+    pub(super) fn forgets(&self) -> u64 {
+        self.forgets
     }
 
     /// Forgets what was told of `name`, and with it all that was told together with it.
     pub(super) fn forget(&mut self, name: &Name) {
-        self.0.retain(|window| !window.range.covers(name));
+        self.forgets += 1;
+        self.told.retain(|window| !window.range.covers(name));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use base::Name;
+    use base::{Ino, Name};
+    use proptest::prelude::{prop, proptest};
 
     use super::{Range, WINDOWS_MAX, Window, Windows};
 
@@ -134,11 +187,38 @@ mod tests {
             let range = Range::One(name(&format!("n{second}")));
             windows.add(Window { range, as_of: Duration::from_secs(second) });
         }
-        assert_eq!(windows.0.len(), WINDOWS_MAX);
+        assert_eq!(windows.told.len(), WINDOWS_MAX);
         windows.add(Window { range: Range::All, as_of: Duration::from_secs(30) });
-        assert_eq!(windows.0.len(), 1, "a whole listing replaces what is older");
+        assert_eq!(windows.told.len(), 1, "a whole listing replaces what is older");
         assert_eq!(windows.covering(&name("n19")).unwrap().as_of, Duration::from_secs(30));
         windows.forget(&name("n19"));
         assert_eq!(windows.covering(&name("n1")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_that_follow_one_another_have_every_name_once(
+            names in prop::collection::btree_set("[a-c.~-]{1,4}", 0..40),
+            ends in prop::collection::btree_set("[a-c.~/-]{1,4}", 0..6),
+        ) {
+            let children: BTreeMap<Name, Ino> = names
+                .iter()
+                .filter_map(|text| Name::new(text.as_bytes()).ok())
+                .zip(1..)
+                .map(|(name, number)| (name, Ino(number)))
+                .collect();
+            let mut after = Vec::new();
+            let mut found = Vec::new();
+            for end in ends.iter().map(|end| Some(end.as_bytes().to_vec())).chain([None]) {
+                let part = Range::Part { after: after.clone(), upto: end.clone() };
+                let within = part.within(&children);
+                let covered = children.keys().filter(|name| part.covers(name)).count();
+                assert_eq!(within.len(), covered, "{part:?}");
+                found.extend(within.into_iter().map(|(name, _)| name.clone()));
+                after = end.unwrap_or_default();
+            }
+            found.sort();
+            assert_eq!(found, children.keys().cloned().collect::<Vec<_>>());
+        }
     }
 }

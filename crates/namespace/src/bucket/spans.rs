@@ -1,0 +1,310 @@
+//! A listing in parts that are listed at the same time. Pure: says what to ask for, and which part
+//! of the names an answer was about.
+//!
+//! A listing begins as one span. A folder of one page is one request; each page that is not the
+//! last pays for one more cut, so that the number of requests under way doubles while pages keep
+//! coming, up to [`ASKED_MAX`], and what wrong guesses cost stays a part of what the folder costs.
+//! When a span is at its end, another is cut in its place. All keys here are without the folder's
+//! prefix.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use base::Name;
+
+use super::split::{self, Alphabet};
+use super::window::{Range, straddling};
+
+/// How many pages are asked for at the same time.
+pub(super) const ASKED_MAX: usize = 8;
+
+/// How many cuts a listing may have beyond those that half of its pages pay for.
+const CUTS_FREE: usize = 12;
+
+/// Which span of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SpanId(u32);
+
+/// A page to ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) span: SpanId,
+    /// Only keys above this one, at the beginning of a span.
+    pub(super) start_after: Option<Vec<u8>>,
+    /// Where the page before this one ended.
+    pub(super) continuation: Option<String>,
+}
+
+/// Which spans may be asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The first of those that are not done.
+    Front,
+    /// All.
+    Any,
+}
+
+/// The spans of one listing, in order.
+#[derive(Debug)]
+pub(super) struct Spans {
+    // Invariant: the spans cover what is not handed out yet, without gaps, in key order; the last
+    // has no end.
+    spans: VecDeque<Span>,
+    /// Names whose keys lie on both sides of a cut: told of when all spans are done.
+    straddlers: BTreeSet<Name>,
+    alphabet: Alphabet,
+    /// Pages after which more came in the same span.
+    pages: usize,
+    cuts: usize,
+    last: u32,
+}
+
+#[derive(Debug)]
+struct Span {
+    id: SpanId,
+    /// Listed up to this key.
+    at: Vec<u8>,
+    end: Option<Vec<u8>>,
+    stage: Stage,
+    /// Where the pages of the span are too fine to be cut.
+    depth: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting { continuation: Option<String> },
+    Asked,
+    Done,
+}
+
+impl Default for Spans {
+    fn default() -> Spans {
+        let id = SpanId(0);
+        let stage = Stage::Waiting { continuation: None };
+        let whole = Span { id, at: Vec::new(), end: None, stage, depth: 0 };
+        Spans {
+            spans: VecDeque::from([whole]),
+            straddlers: BTreeSet::new(),
+            alphabet: Alphabet::default(),
+            pages: 0,
+            cuts: 0,
+            last: 0,
+        }
+    }
+}
+
+impl Spans {
+    /// The next page to ask for, if one is to be asked for now.
+    pub(super) fn next(&mut self, which: Which) -> Option<Question> {
+        if self.asked() >= ASKED_MAX {
+            return None;
+        }
+        if which == Which::Any {
+            self.cut_more();
+        }
+        let not_done = self.spans.iter_mut().filter(|span| span.stage != Stage::Done);
+        let mut open = not_done.take(if which == Which::Front { 1 } else { usize::MAX });
+        open.find_map(|span| {
+            let Stage::Waiting { continuation } = &mut span.stage else { return None };
+            let continuation = continuation.take();
+            let begins = continuation.is_none() && !span.at.is_empty();
+            let start_after = begins.then(|| span.at.clone());
+            span.stage = Stage::Asked;
+            Some(Question { span: span.id, start_after, continuation })
+        })
+    }
+
+    /// Takes in the `keys` of the page that was asked for `span`, in order, and where the next one
+    /// begins. Returns which names the page was about.
+    pub(super) fn learn(&mut self, id: SpanId, keys: &[&[u8]], next: Option<String>) -> Range {
+        self.alphabet.learn(keys);
+        let span = self.spans.iter_mut().find(|span| span.id == id).expect("it was asked about");
+        let last = keys.last().copied().unwrap_or_default();
+        let past = span.end.as_ref().is_some_and(|end| &end[..] <= last);
+        let upto = match next {
+            Some(next) if !past => {
+                self.pages += 1;
+                span.depth = split::depth(keys);
+                span.stage = Stage::Waiting { continuation: Some(next) };
+                // A page without keys tells nothing, and none goes back.
+                Some(last.max(&span.at).to_vec())
+            }
+            Some(_) | None => {
+                span.stage = Stage::Done;
+                span.end.clone()
+            }
+        };
+        let after = std::mem::replace(&mut span.at, upto.clone().unwrap_or_default());
+        Range::Part { after, upto }
+    }
+
+    /// The first span that is not handed out.
+    pub(super) fn front(&self) -> Option<SpanId> {
+        self.spans.front().map(|span| span.id)
+    }
+
+    /// Takes the first span away if it is done.
+    pub(super) fn hand_out(&mut self) -> Option<SpanId> {
+        let done = self.spans.front().is_some_and(|span| span.stage == Stage::Done);
+        if done { self.spans.pop_front().map(|span| span.id) } else { None }
+    }
+
+    /// Names that no span's page is the last word on.
+    pub(super) fn straddlers(&self) -> &BTreeSet<Name> {
+        &self.straddlers
+    }
+
+    fn asked(&self) -> usize {
+        self.spans.iter().filter(|span| span.stage == Stage::Asked).count()
+    }
+
+    fn cut_more(&mut self) {
+        let open = self.spans.iter().filter(|span| span.stage != Stage::Done).count();
+        let paid = self.pages.min(CUTS_FREE + self.pages / 2).saturating_sub(self.cuts);
+        for _ in open..(open + paid).min(ASKED_MAX) {
+            let candidates = self.spans.iter().enumerate().map(|(place, span)| {
+                let of_span = match span.stage {
+                    Stage::Done => Vec::new(),
+                    Stage::Waiting { .. } | Stage::Asked => {
+                        let end = span.end.as_deref();
+                        split::candidates(&self.alphabet, &span.at, span.depth, end)
+                    }
+                };
+                (place, of_span)
+            });
+            // Where there are most places to cut there is most between them, as a rule.
+            let widest = candidates.max_by_key(|(_, of_span)| of_span.len());
+            let cut = widest.and_then(|(place, cuts)| Some((place, split::middle(cuts)?)));
+            let Some((place, cut)) = cut else { return };
+            self.cut(place, cut);
+        }
+    }
+
+    fn cut(&mut self, place: usize, cut: Vec<u8>) {
+        let names = straddling(&cut).filter_map(|name| Name::new(name).ok());
+        self.straddlers.extend(names);
+        self.cuts += 1;
+        self.last += 1;
+        let below = &mut self.spans[place];
+        let above = Span {
+            id: SpanId(self.last),
+            at: cut.clone(),
+            end: below.end.replace(cut),
+            stage: Stage::Waiting { continuation: None },
+            depth: below.depth,
+        };
+        self.spans.insert(place + 1, above);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::{prop, proptest};
+
+    use super::{ASKED_MAX, Question, Spans, Which};
+    use crate::bucket::window::Range;
+
+    /// What a listing cost.
+    #[derive(Debug)]
+    struct Cost {
+        pages: usize,
+        requests: usize,
+        /// How many answers were waited for one after the other.
+        rounds: usize,
+    }
+
+    /// Lists `keys` as a store would, all questions of a round at once.
+    fn list(keys: &BTreeSet<String>, page_keys: usize) -> Cost {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let mut spans = Spans::default();
+        let mut cost = Cost { pages: keys.len().div_ceil(page_keys), requests: 0, rounds: 0 };
+        let mut parts = Vec::new();
+        let mut seen = Vec::new();
+        loop {
+            let asked: Vec<Question> =
+                std::iter::from_fn(|| spans.next(Which::Any)).collect();
+            if asked.is_empty() {
+                break;
+            }
+            assert!(asked.len() <= ASKED_MAX);
+            cost.rounds += 1;
+            cost.requests += asked.len();
+            for Question { span, start_after, continuation } in asked {
+                let after = continuation.map(String::into_bytes).or(start_after);
+                let from = after.map_or(0, |after| keys.partition_point(|key| *key <= &after[..]));
+                let page = &keys[from..keys.len().min(from + page_keys)];
+                let more = from + page.len() < keys.len();
+                let last = page.last().map(|key| String::from_utf8(key.to_vec()).unwrap());
+                let part = spans.learn(span, page, last.filter(|_| more));
+                let within = page.iter().filter(|key| {
+                    let Range::Part { after, upto } = &part else { panic!("{part:?}") };
+                    &after[..] < **key && upto.as_ref().is_none_or(|upto| **key <= &upto[..])
+                });
+                seen.extend(within.copied());
+                parts.push(part);
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, keys, "every key once");
+        cost
+    }
+
+    fn assert_good(shape: &str, keys: impl Iterator<Item = String>) {
+        let keys: BTreeSet<String> = keys.collect();
+        let cost = list(&keys, 1000);
+        println!("{shape}: {cost:?}");
+        assert!(cost.requests * 2 <= cost.pages * 3 + 40, "{shape}: {cost:?}");
+        assert!(cost.rounds * 3 <= cost.pages + 30, "{shape}: {cost:?}");
+    }
+
+    fn scrambled(number: u64) -> u64 {
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+
+    fn word(number: u64) -> String {
+        let syllables = ["ba", "con", "di", "e", "fir", "gal", "in", "ka", "lo", "mer", "no", "o", "per", "ra", "sto", "ti", "un", "ve", "wa"];
+        let mut rest = scrambled(number) >> 20;
+        (0..5).map(|_| { let at = rest % 19; rest /= 19; syllables[usize::try_from(at).unwrap()] }).collect()
+    }
+
+    #[test]
+    fn a_hundred_thousand_names_cost_at_most_half_as_much_again_and_a_part_of_the_time() {
+        let all = 0..100_000_u64;
+        assert_good("padded numbers", all.clone().map(|number| format!("file-{number:06}")));
+        assert_good("much padded numbers", all.clone().map(|number| format!("img_{number:016}.png")));
+        assert_good("plain numbers", all.clone().map(|number| format!("{number}.txt")));
+        assert_good("hashes", all.clone().map(|number| format!("{:016x}", scrambled(number))));
+        assert_good("HASHES", all.clone().map(|number| format!("{:016X}.bin", scrambled(number))));
+        assert_good("words", all.clone().map(word));
+        assert_good("folders", all.clone().map(|number| format!("sample_{number:05}/")));
+        assert_good("dates", all.clone().map(|number| {
+            let (day, second) = (number / 300, number % 300 * 288);
+            format!("2024-{:02}-{:02}T{:02}:{:02}:{:02}Z.json", 1 + day / 28, 1 + day % 28, second / 3600, second / 60 % 60, second % 60)
+        }));
+        assert_good("groups", all.map(|number| {
+            let group = ["alpha", "beta", "gamma", "omega"][usize::try_from(number % 4).unwrap()];
+            format!("{group}-{:05}", number / 4)
+        }));
+    }
+
+    #[test]
+    fn small_folders_cost_what_their_pages_cost_or_little_more() {
+        for (count, requests) in [(0, 1), (1000, 1), (1001, 3), (3000, 6)] {
+            let keys = (0..count).map(|number| format!("{number:05}")).collect();
+            let cost = list(&keys, 1000);
+            assert!(cost.requests <= requests, "{count}: {cost:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_key_is_listed_once(
+            keys in prop::collection::btree_set("[a-c0-2./-]{1,5}", 0..200),
+            page_keys in 1..9_usize,
+        ) {
+            let cost = list(&keys, page_keys);
+            assert!(cost.requests <= cost.pages * 3 / 2 + 20, "{cost:?}");
+        }
+    }
+}

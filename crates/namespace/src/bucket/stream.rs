@@ -1,0 +1,249 @@
+//! Lists a whole folder, for readers who get the first entries with the first page.
+//!
+//! A task of its own asks for the pages, several at a time ([`spans`](super::spans)), for as long
+//! as somebody reads; who comes while it is under way reads along, unless a name in the folder was
+//! changed here since it began. Where folders are listed one after another it asks for a page
+//! across folders first ([`sweep`](super::sweep)).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Ino, Name};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use remote::{Key, ListRequest, Page};
+
+use super::changes::Ticket;
+use super::find::SOON_MIN;
+use super::flight::Stream;
+use super::gather::{Answer, Found, Gather};
+use super::listing;
+use super::nodes::Place;
+use super::shared::{Shared, State};
+use super::spans::{Question, Which};
+use super::sweep::{self, Sweep};
+use super::walk::How;
+use crate::listing::{Filling, listing};
+use crate::{Error, ErrorKind, Listed, Listing, Result};
+
+const OP: &str = "list";
+
+/// How many entries may lie ready that nobody has asked for.
+const AHEAD_MAX: usize = 64 * listing::PAGE_ENTRIES_MAX as usize;
+
+/// How often a folder that is moved while it is listed is listed anew.
+const MOVES_MAX: usize = 4;
+
+/// A listing about to be done.
+struct Trip {
+    dir: Ino,
+    prefix: Key,
+    how: How,
+    /// Since when changes made here are noted; `None` while nothing is under way.
+    ticket: Option<Arc<Ticket>>,
+    filling: Filling,
+}
+
+impl Shared {
+    /// The entries of `dir`, as of at most the time to live ago.
+    pub(super) fn listing(self: &Arc<Self>, dir: Ino) -> Result<Listing> {
+        let now = self.clock.monotonic();
+        let ttl = self.options.metadata_ttl;
+        let mut state = self.state();
+        if state.tree.named_by_kernel(OP, dir)?.place == Place::Unlinked {
+            return Ok(Listing::of([]));
+        }
+        let prefix = state.tree.prefix(OP, dir)?;
+        let all = state.tree.folder(dir).and_then(|folder| folder.windows.all());
+        if all.is_some_and(|all| now < all.as_of + ttl) {
+            state.walk.answered(&prefix, now);
+            return Ok(Listing::of(state.listed(dir)));
+        }
+        if let Some(listing) = state.stream_to_join(dir, now, ttl) {
+            return Ok(listing);
+        }
+        let how = match state.walk.list(&prefix, now, ttl.max(SOON_MIN)) {
+            // Nobody would believe what is told of the others.
+            How::WithFollowing if ttl.is_zero() => How::Alone,
+            how => how,
+        };
+        let ticket = Arc::new(self.changes.ticket());
+        let (filling, listing) = listing();
+        let stream =
+            Stream { began: now, ticket: Arc::clone(&ticket), listing: listing.downgrade() };
+        state.streams.insert(dir, stream);
+        let trip = Trip { dir, prefix, how, ticket: Some(ticket), filling };
+        tokio::spawn(Arc::clone(self).stream(trip));
+        Ok(listing)
+    }
+
+    async fn stream(self: Arc<Self>, mut trip: Trip) {
+        let filling = trip.filling.clone();
+        let filled = tokio::select! {
+            filled = self.fill(&mut trip) => filled,
+            () = filling.abandoned() => Ok(()),
+        };
+        self.state().leave_table(&trip);
+        match filled {
+            Ok(()) => filling.end(),
+            Err(error) => filling.fail(error),
+        }
+    }
+
+    async fn fill(&self, trip: &mut Trip) -> Result<()> {
+        let mut sent = HashSet::new();
+        for _ in 0..=MOVES_MAX {
+            match self.pass(trip, sent).await? {
+                Found::There => return Ok(()),
+                Found::Elsewhere => {}
+            }
+            match self.state().tree.prefix(OP, trip.dir) {
+                Ok(prefix) => trip.prefix = prefix,
+                // It was empty when it was removed.
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            sent = trip.filling.names().into_iter().collect();
+        }
+        Err(Error::node(ErrorKind::Stale, OP, trip.dir))
+    }
+
+    /// Lists the folder under the prefix that it has now.
+    async fn pass(&self, trip: &mut Trip, sent: HashSet<Name>) -> Result<Found> {
+        let began = self.clock.monotonic();
+        let place = (trip.dir, trip.prefix.clone());
+        let mut gather = Gather::new(&self.state(), place, began, sent);
+        let mut swept = None;
+        if trip.how == How::WithFollowing {
+            trip.how = How::Alone;
+            swept = self.sweep(trip, &mut gather).await;
+        }
+        let mut asked = FuturesUnordered::new();
+        loop {
+            while let Some(which) = wanted(&trip.filling, &gather)
+                && let Some(question) = gather.spans.next(which)
+            {
+                asked.push(self.ask(gather.prefix().clone(), question));
+            }
+            if let Some(answer) = asked.next().await {
+                let mut state = self.state();
+                let found = gather.take_in(&mut state, &trip.filling, answer?);
+                state.tree.shrink(self.options.nodes_max, None);
+                if found == Found::Elsewhere {
+                    return Ok(found);
+                }
+            } else if gather.spans.front().is_none() {
+                break;
+            } else {
+                swept = None;
+                self.rest(trip, &gather).await;
+            }
+        }
+        let ticket = trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
+        let mut state = self.state();
+        let found = gather.finish(&mut state, &trip.filling, ticket);
+        if let Some((ticket, sweep)) = swept {
+            match state.tree.tell_sweep(&ticket, sweep) {
+                0 => state.walk.lost(),
+                _ => state.walk.won(),
+            }
+        }
+        state.tree.shrink(self.options.nodes_max, None);
+        Ok(found)
+    }
+
+    /// Waits for the readers, who are far behind.
+    async fn rest(&self, trip: &mut Trip, gather: &Gather) {
+        // Whoever comes now lists for themselves: for them this one is too old.
+        self.state().leave_table(trip);
+        if gather.is_told() {
+            // Changes made here are kept for as long as there is a ticket.
+            trip.ticket = None;
+        }
+        let read = gather.found().saturating_sub(AHEAD_MAX).min(trip.filling.len());
+        trip.filling.wanted_more(read).await;
+        trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
+    }
+
+    /// Asks for a page that begins with the folder and goes on with those that follow. If the
+    /// folder is in it as a whole it is listed. Returns what else the page tells.
+    async fn sweep(&self, trip: &Trip, gather: &mut Gather) -> Option<(Arc<Ticket>, Sweep)> {
+        let request = sweep::request(&trip.prefix)?;
+        let ticket = Arc::new(self.changes.ticket());
+        let as_of = self.clock.monotonic();
+        let Ok(page) = self.remote.list(&request).await else {
+            // The folder's own listing will tell what is wrong, or come all the same.
+            self.state().walk.lost();
+            return None;
+        };
+        let mut sweep = Sweep::new(&request, page, as_of);
+        if let Some(entries) = sweep.take(&trip.prefix) {
+            let Question { span, .. } = gather.spans.next(Which::Front).expect("nothing is asked");
+            let page = Page { entries, next: None };
+            let answer = Answer { span, page, ticket: Arc::clone(&ticket), as_of };
+            let mut state = self.state();
+            gather.take_in(&mut state, &trip.filling, answer);
+            state.walk.won();
+            state.tree.tell_sweep(&ticket, sweep);
+            return None;
+        }
+        Some((ticket, sweep))
+    }
+
+    async fn ask(&self, prefix: Key, question: Question) -> Result<Answer> {
+        let Question { span, start_after, continuation } = question;
+        let start_after = start_after.map(|key| prefix.join(&key));
+        let request = ListRequest { continuation, ..listing::page(&prefix, start_after) };
+        let ticket = Arc::new(self.changes.ticket());
+        let as_of = self.clock.monotonic();
+        let page = self.remote.list(&request).await.map_err(|error| Error::remote(OP, error))?;
+        // A store that hands out the same mark again would be listed for ever.
+        if page.next.is_some() && page.next == request.continuation {
+            let kind = remote::ErrorKind::Corrupt;
+            return Err(Error::remote(OP, remote::Error::new(kind, "list", &prefix)));
+        }
+        Ok(Answer { span, page, ticket, as_of })
+    }
+}
+
+impl State {
+    fn stream_to_join(&self, dir: Ino, now: Duration, ttl: Duration) -> Option<Listing> {
+        let stream = self.streams.get(&dir)?;
+        // What it told already is as old as its request, and does not know of changes since.
+        let in_time = now < stream.began + ttl && !stream.ticket.outdated(dir);
+        in_time.then(|| stream.listing.upgrade()).flatten()
+    }
+
+    /// Nobody is to join `trip` any more.
+    fn leave_table(&mut self, trip: &Trip) {
+        let Some(ticket) = &trip.ticket else { return };
+        // A later listing may have taken its place.
+        if self.streams.get(&trip.dir).is_some_and(|stream| Arc::ptr_eq(&stream.ticket, ticket)) {
+            self.streams.remove(&trip.dir);
+        }
+    }
+
+    /// What is remembered of the folder `dir`.
+    fn listed(&self, dir: Ino) -> Vec<Listed> {
+        let Some(folder) = self.tree.folder(dir) else { return Vec::new() };
+        let listed = |(name, &ino): (&Name, &Ino)| {
+            Listed { name: name.clone(), ino, kind: self.tree.attr(ino).kind }
+        };
+        folder.children.iter().map(listed).collect()
+    }
+}
+
+/// Which pages are to be asked for, so that readers find what they want and not much more lies
+/// ready. `None` if they have enough.
+fn wanted(filling: &Filling, gather: &Gather) -> Option<Which> {
+    let wanted = filling.wanted();
+    if gather.found() < wanted.saturating_add(AHEAD_MAX) {
+        Some(Which::Any)
+    } else if filling.len() < wanted {
+        // What lies ready waits for entries before it.
+        Some(Which::Front)
+    } else {
+        None
+    }
+}
