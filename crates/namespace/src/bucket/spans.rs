@@ -1,8 +1,8 @@
 //! A listing in parts that are listed at the same time. Pure: says what to ask for, and which part
 //! of the names an answer was about.
 //!
-//! A listing begins as one span. A folder of one page is one request; each page that is not the
-//! last pays for one more cut, so that the number of requests under way doubles while pages keep
+//! A listing begins as one span. A folder of one page is one request, one of two is two; each page
+//! that follows without being the last pays for one more cut, so that the number of requests under way doubles while pages keep
 //! coming, up to [`ASKED_MAX`], and what wrong guesses cost stays a part of what the folder costs.
 //! When a span is at its end, another is cut in its place. All keys here are without the folder's
 //! prefix.
@@ -159,7 +159,8 @@ impl Spans {
 
     fn cut_more(&mut self) {
         let open = self.spans.iter().filter(|span| span.stage != Stage::Done).count();
-        let paid = self.pages.min(CUTS_FREE + self.pages / 2).saturating_sub(self.cuts);
+        let paid = self.pages.saturating_sub(1).min(CUTS_FREE + self.pages / 2);
+        let paid = paid.saturating_sub(self.cuts);
         for _ in open..(open + paid).min(ASKED_MAX) {
             let candidates = self.spans.iter().enumerate().map(|(place, span)| {
                 let of_span = match span.stage {
@@ -290,7 +291,7 @@ mod tests {
 
     #[test]
     fn small_folders_cost_what_their_pages_cost_or_little_more() {
-        for (count, requests) in [(0, 1), (1000, 1), (1001, 3), (3000, 6)] {
+        for (count, requests) in [(0, 1), (1000, 1), (1001, 2), (2000, 2), (2001, 4), (5000, 8)] {
             let keys = (0..count).map(|number| format!("{number:05}")).collect();
             let cost = list(&keys, 1000);
             assert!(cost.requests <= requests, "{count}: {cost:?}");
