@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, Version};
 
 use super::changes::Claim;
 use super::inherit::inherited;
@@ -50,14 +50,33 @@ impl Shared {
             return Err(Error::name(ErrorKind::Exists, "create", name));
         }
         self.check_new("create", (parent, name), FileKind::File).await?;
+        let beneath = self.marker_beneath("create", parent, name).await?;
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free("create", parent, name)?;
         let new = state.inherited(new, FileKind::File, parent);
-        let file = Kind::File(File { size: 0, bytes: Bytes::Local { beneath: None } });
+        let file = Kind::File(File { size: 0, bytes: Bytes::Local { beneath } });
         let ino = self.make(&mut state, (parent, name), file, new, now);
         self.changes.note(parent, name);
         Ok(state.entry(name, ino))
+    }
+
+    /// The marker of the folder `parent` if a file `name` in it would have its key.
+    async fn marker_beneath(
+        &self,
+        op: &'static str,
+        parent: Ino,
+        name: &Name,
+    ) -> Result<Option<Version>> {
+        let prefix = self.state().tree.prefix(op, parent)?;
+        if keys::file(&prefix, name) != prefix {
+            return Ok(None);
+        }
+        match self.remote.head(&prefix).await {
+            Ok(meta) => Ok((meta.size == 0).then_some(meta.version)),
+            Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::remote(op, error)),
+        }
     }
 
     /// Makes a folder and its marker.

@@ -94,7 +94,8 @@ impl Shared {
         let mut state = self.state();
         let prefix = state.tree.prefix(op, parent)?;
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
-        keys::check_length(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
+        let length = keys::check_length(&keys::file(&prefix, name));
+        length.map_err(|kind| Error::name(kind, op, name))?;
         match state.tree.known(parent, name, now, ttl) {
             Known::Present(ino) => {
                 state.tree.earn(parent, name);
@@ -200,7 +201,7 @@ impl Shared {
                 _ if !told.names.is_empty() => return Ok(true),
                 None => return Ok(false),
                 next => {
-                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
                 }
             }
         }
@@ -216,6 +217,9 @@ impl Shared {
         let few = u16::try_from(wanted + HIDDEN_FEW).expect("few are wanted");
         let mut request = listing::below(prefix, few);
         let mut found = Vec::new();
+        if keys::check_length(prefix).is_err() {
+            return Ok(found);
+        }
         loop {
             let page = self.remote.list(&request).await;
             let page = page.map_err(|error| Error::remote(op, error))?;
@@ -226,7 +230,7 @@ impl Shared {
                 None => return Ok(found),
                 _ if found.len() == wanted => return Ok(found),
                 next => {
-                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
                 }
             }
             request.entries_max = listing::PAGE_ENTRIES_MAX;
@@ -273,17 +277,21 @@ impl Shared {
                     None => false,
                 },
             };
-        if allowed { Ok(()) } else { Err(Error::name(ErrorKind::Invalid, op, name)) }
+        if !allowed {
+            return Err(Error::name(ErrorKind::Invalid, op, name));
+        }
+        // That of its marker, too.
+        let key = if directory { keys::folder(&prefix, name) } else { keys::file(&prefix, name) };
+        keys::check_length(&key).map_err(|kind| Error::name(kind, op, name))
     }
 }
 
 /// An odd key that the store does not take makes a name that no file can have here.
 fn not_taken(op: &'static str, name: &Name, error: Error) -> Error {
-    match error.kind {
-        ErrorKind::Remote(RemoteErrorKind::Unsupported) if keys::is_odd(name) => {
-            Error { kind: ErrorKind::Invalid, op, ..error }
-        }
-        _ => error,
+    if error.kind == ErrorKind::Remote(RemoteErrorKind::Unsupported) && keys::is_odd(name) {
+        Error { kind: ErrorKind::Invalid, op, ..error }
+    } else {
+        error
     }
 }
 

@@ -186,10 +186,10 @@ pub(super) fn beside_what(name: &Name) -> Option<Name> {
     Name::new(name.as_bytes().strip_prefix(BESIDE)?).ok()
 }
 
-/// Refuses a name whose key, or whose folder marker, no store would take.
-pub(super) fn check_length(prefix: &Key, name: &Name) -> Result<(), ErrorKind> {
-    let bytes = prefix.as_bytes().len() + part(name).len() + 1;
-    if bytes <= KEY_BYTES_MAX { Ok(()) } else { Err(ErrorKind::NameTooLong) }
+/// Refuses a key that no store would take.
+pub(super) fn check_length(key: &Key) -> Result<(), ErrorKind> {
+    let fits = key.as_bytes().len() <= KEY_BYTES_MAX;
+    if fits { Ok(()) } else { Err(ErrorKind::NameTooLong) }
 }
 
 /// A key below that of `name` in the folder `prefix`, and above nearly all others below it: where

@@ -90,17 +90,16 @@ impl Told {
     }
 
     fn add_folder(&mut self, prefix: &Key, part: &[u8], as_of: Duration) {
-        let object = match keys::name(prefix, part, Company::Alone) {
-            Some(name) => match self.names.insert(name, (There::Folder, as_of)) {
+        let object = if let Some(name) = keys::name(prefix, part, Company::Alone) {
+            match self.names.insert(name, (There::Folder, as_of)) {
                 Some((There::File(seen), as_of)) => Some((seen, as_of)),
                 Some((There::Folder | There::Nothing, _)) | None => None,
-            },
-            None => {
-                if keys::name(prefix, part, Company::Folder).is_some() {
-                    self.folders_elsewhere.insert(part.to_vec());
-                }
-                self.objects_elsewhere.remove(part)
             }
+        } else {
+            if keys::name(prefix, part, Company::Folder).is_some() {
+                self.folders_elsewhere.insert(part.to_vec());
+            }
+            self.objects_elsewhere.remove(part)
         };
         if let Some(object) = object {
             self.add_beside(prefix, part, object);

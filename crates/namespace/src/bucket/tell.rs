@@ -133,8 +133,14 @@ impl Tree {
     /// Whether `name` says that it is beside a folder, and there is none here: the object has the
     /// folder's name already.
     fn is_alias(&self, dir: Ino, name: &Name, there: &There) -> bool {
-        let what = keys::beside_what(name).filter(|_| *there != There::Nothing);
-        what.is_some_and(|what| !self.is_folder_of(dir, &what))
+        let Some(what) = keys::beside_what(name).filter(|_| *there != There::Nothing) else {
+            return false;
+        };
+        match self.child(dir, &what) {
+            Some(ino) => !self.is_folder(ino),
+            // The folder of a name that is just short enough is shown above.
+            None => !self.prefix("lookup", dir).is_ok_and(|prefix| keys::is_chunk(&prefix)),
+        }
     }
 
     /// Whether `name`, which the bucket has, is not here because of a change on this mount: one that

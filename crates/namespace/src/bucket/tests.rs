@@ -3,6 +3,8 @@
 mod late;
 mod links;
 mod model;
+mod numbers;
+mod odd;
 mod others;
 mod races;
 mod requests;
@@ -16,7 +18,9 @@ use remote::{Folder, Key, Metadata, PutOptions, Remote};
 
 use super::{Bucket, BucketOptions};
 use crate::conformance::{self, Volume};
-use crate::{Entry, Error, Listed, Namespace, NewNode, NoLedger, Owner, Published, SetAttr};
+use crate::{
+    Entry, Error, Ledger, Listed, Namespace, NewNode, NoLedger, Owner, Published, SetAttr,
+};
 
 const TTL: Duration = Duration::from_secs(1);
 const NODE: NewNode = NewNode { mode: 0o644, owner: Owner { uid: 1000, gid: 1000 } };
@@ -34,13 +38,12 @@ impl Bench {
     }
 
     fn over(fake: Fake, options: BucketOptions) -> Bench {
+        Bench::with(fake, options, Arc::new(NoLedger))
+    }
+
+    fn with(fake: Fake, options: BucketOptions, ledger: Arc<dyn Ledger>) -> Bench {
         let clock = Arc::new(ManualClock::default());
-        let bucket = Bucket::new(
-            Arc::new(fake.clone()),
-            Arc::clone(&clock) as _,
-            Arc::new(NoLedger),
-            options,
-        );
+        let bucket = Bucket::new(Arc::new(fake.clone()), Arc::clone(&clock) as _, ledger, options);
         Bench { fake, clock, bucket }
     }
 

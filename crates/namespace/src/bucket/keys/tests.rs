@@ -55,8 +55,9 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
         ]).prop_map(<[u8]>::to_vec),
         1 => any::<u8>().prop_filter("a part", |byte| *byte != b'/').prop_map(|byte| vec![byte]),
     ];
-    let run = (proptest::collection::vec(piece, 1..4), prop_oneof![5 => 1..2_usize, 1 => 80..130_usize])
-        .prop_map(|(pieces, times)| pieces.concat().repeat(times));
+    let run =
+        (proptest::collection::vec(piece, 1..4), prop_oneof![5 => 1..2_usize, 1 => 80..130_usize])
+            .prop_map(|(pieces, times)| pieces.concat().repeat(times));
     let edge = (245..260_usize).prop_map(|bytes| vec![b'x'; bytes]);
     let parts = prop_oneof![12 => run, 2 => edge];
     prop_oneof![
@@ -184,9 +185,9 @@ fn a_long_part_is_cut_between_characters_and_shown_in_one_place_only() {
         ("x".repeat(3), None),
         ("x".repeat(4), Some(name("xxxx"))),
         ("..".to_owned(), None),
-        (format!("{}/", "y".repeat(1)), None),
+        ("y".to_owned(), None),
     ] {
-        let shown = super::name(&chunk, part.trim_end_matches('/').as_bytes(), Company::Alone);
+        let shown = super::name(&chunk, part.as_bytes(), Company::Alone);
         assert_eq!(shown, want, "{part}");
     }
     // More would have fitted before the cut.
@@ -207,10 +208,8 @@ fn what_stands_beside_a_folder_has_its_name_in_it() {
 
 #[test]
 fn a_key_of_more_than_1024_bytes_is_refused_before_any_store_is_asked() {
-    let name = name("n".repeat(255));
-    assert_eq!(check_length(&Key::from("p".repeat(768).as_str()), &name), Ok(()));
-    let too_long = check_length(&Key::from("p".repeat(769).as_str()), &name);
-    assert_eq!(too_long, Err(ErrorKind::NameTooLong));
+    assert_eq!(check_length(&key(&"k".repeat(1024))), Ok(()));
+    assert_eq!(check_length(&key(&"k".repeat(1025))), Err(ErrorKind::NameTooLong));
 }
 
 #[test]

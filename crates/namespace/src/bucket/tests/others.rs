@@ -149,33 +149,6 @@ async fn files_become_folders_and_back() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_also_a_folder_shows_as_the_folder() {
-    let bench = Bench::new();
-    bench.put("a", "hidden");
-    bench.put("a.b", "x");
-    bench.put("a/b", "x");
-    assert_eq!(bench.lookup(Ino::ROOT, "a").await.unwrap().attr.kind, FileKind::Directory);
-    assert_eq!(bench.names(Ino::ROOT).await, ["a", "a.b"]);
-    let dir = bench.ino(Ino::ROOT, "a").await;
-    assert_eq!(bench.names(dir).await, ["b"]);
-}
-
-#[tokio::test]
-async fn keys_that_make_no_name_are_left_out_and_harm_nobody() {
-    let bench = Bench::new();
-    for key in ["d/", "d//x", "d/../y", "d/./z", "d/ok", "/lead", "d/a\0b"] {
-        bench.put(key, "x");
-    }
-    bench.put(&format!("d/{}", "n".repeat(256)), "x");
-    assert_eq!(bench.names(Ino::ROOT).await, ["d"]);
-    let dir = bench.ino(Ino::ROOT, "d").await;
-    assert_eq!(bench.names(dir).await, ["ok"]);
-    bench.bucket.unlink(dir, &name("ok")).await.unwrap();
-    let refused = bench.bucket.rmdir(Ino::ROOT, &name("d")).await;
-    assert_eq!(kind(refused), ErrorKind::NotEmpty, "what is not shown is not removed either");
-}
-
-#[tokio::test]
 async fn removing_the_last_entry_leaves_the_folder_in_the_bucket_too() {
     let bench = Bench::new();
     bench.put("implicit/f", "x");
