@@ -55,8 +55,9 @@ fn part() -> impl Strategy<Value = Vec<u8>> {
         ]).prop_map(<[u8]>::to_vec),
         1 => any::<u8>().prop_filter("a part", |byte| *byte != b'/').prop_map(|byte| vec![byte]),
     ];
-    let run = (proptest::collection::vec(piece, 1..4), prop_oneof![5 => 1..2_usize, 1 => 80..130_usize])
-        .prop_map(|(pieces, times)| pieces.concat().repeat(times));
+    let run =
+        (proptest::collection::vec(piece, 1..4), prop_oneof![5 => 1..2_usize, 1 => 80..130_usize])
+            .prop_map(|(pieces, times)| pieces.concat().repeat(times));
     let edge = (245..260_usize).prop_map(|bytes| vec![b'x'; bytes]);
     let parts = prop_oneof![12 => run, 2 => edge];
     prop_oneof![
