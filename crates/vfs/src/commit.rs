@@ -131,7 +131,8 @@ impl Vfs {
 
     async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(Step::Nothing) };
-        if !file.is_dirty() {
+        // Not to be taken for the one that another writer may have begun meanwhile.
+        if !file.is_dirty() || !staged.is_dirty() {
             return Ok(Step::Nothing);
         }
         let aimed = match self.aim(file, &staged).await {

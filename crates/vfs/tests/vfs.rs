@@ -547,40 +547,30 @@ async fn a_replay_never_replaces_a_newer_object() {
     assert!(alive.recovered().contains(&b"late".to_vec()));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_file_is_read_and_cut_while_others_open_and_close_it() {
-    const SIZE: u64 = 300_000;
-    const ROUNDS: usize = 2000;
+// One thread: who waits longest is woken first.
+#[tokio::test]
+async fn who_waits_for_bytes_gets_them_although_a_writer_takes_them_first() {
     let world = World::new();
-    let bytes = vec![7; usize::try_from(SIZE).unwrap()];
-    world.bucket.insert(&Key::from("a"), bytes.clone(), Metadata::new());
+    world.bucket.insert(&Key::from("a"), vec![7; 300_000], Metadata::new());
     let ino = world.lookup("a").await;
-    let reader = world.open(ino, Access::Read).await.handle;
-    assert!(world.vfs().read(reader, 0, 1 << 20).await.unwrap() == bytes);
-    // Each takes the bytes for writing, writes nothing, and puts them back.
-    let vfs = world.vfs();
-    let passers = tokio::spawn(async move {
-        for _ in 0..ROUNDS {
-            let passer = Arc::clone(&vfs).open(ino, Access::Write, ME).await.unwrap().handle;
-            assert!(vfs.try_write(passer, 0, b"").is_none_or(|written| written.is_ok()));
-            Arc::clone(&vfs).write(passer, 0, Vec::new()).await.unwrap();
-            vfs.release(passer).unwrap();
-        }
+    let writer = world.open(ino, Access::ReadWrite).await.handle;
+    let gate = world.bucket.hold(Op::Get);
+    let read = |handle| world.vfs().read(handle, 0, 1 << 20);
+    let (vfs, first) = (world.vfs(), read(writer));
+    let writing = tokio::spawn(async move {
+        let read = first.await.unwrap();
+        vfs.write(writer, 299_999, b"new".to_vec()).await.unwrap();
+        read
     });
-    let vfs = world.vfs();
-    let cutter = tokio::spawn(async move {
-        for _ in 0..ROUNDS {
-            let same = SetAttr { size: Some(SIZE), ..SetAttr::default() };
-            Arc::clone(&vfs).set_attr(ino, same).await.unwrap();
-        }
-    });
-    for _ in 0..ROUNDS {
-        assert_eq!(world.vfs().read(reader, SIZE - 3, 10).await.unwrap(), [7; 3]);
+    let readers: Vec<_> = (0..10).map(|_| tokio::spawn(read(writer))).collect();
+    gate.arrived(1).await;
+    drop(gate);
+    assert!(writing.await.unwrap() == vec![7; 300_000]);
+    for reader in readers {
+        let read = reader.await.unwrap().unwrap();
+        assert!(read[..299_999] == vec![7; 299_999]);
     }
-    passers.await.unwrap();
-    cutter.await.unwrap();
-    world.vfs.release(reader).unwrap();
-    assert_eq!(world.object("a").unwrap().len() as u64, SIZE);
+    world.vfs.release(writer).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

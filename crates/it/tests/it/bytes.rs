@@ -422,6 +422,36 @@ fn a_file_cut_to_nothing_while_others_read_it_is_what_is_written_then() {
 }
 
 #[test]
+fn a_file_is_cut_and_written_while_others_open_and_close_it() {
+    for flags in BOTH_WAYS {
+        let (_bucket, mount, _) = with_object(flags, 300_000);
+        let path = mount.join("file");
+        std::thread::scope(|scope| {
+            let passer = scope.spawn(|| {
+                for _ in 0..400 {
+                    let file = File::open(&path).unwrap();
+                    read_at(&file, 0, 100_000).unwrap();
+                }
+            });
+            let mut round: usize = 0;
+            while !passer.is_finished() {
+                round += 1;
+                let file = edited(&path);
+                let len = 200_000 + round * 997 % 100_000;
+                file.set_len(len as u64).unwrap();
+                if round.is_multiple_of(3) {
+                    file.write_all_at(b"bytes", 100_000).unwrap();
+                }
+                assert_eq!(file.metadata().unwrap().len(), len as u64);
+                close(file).unwrap();
+            }
+            passer.join().unwrap();
+        });
+        assert_eq!(mount.counter("uploads_failed"), 0, "{flags:?}");
+    }
+}
+
+#[test]
 fn reading_past_the_end_gives_nothing_and_writing_past_it_leaves_zeros() {
     let (bucket, mount, bytes) = with_object(&[], 1000);
     let file = edited(&mount.join("file"));

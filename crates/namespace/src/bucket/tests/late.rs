@@ -8,8 +8,8 @@ use base::ByteRange;
 use bytes::Bytes;
 use remote::fake::Fake;
 use remote::{
-    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality, PutOptions,
-    Remote, Result, UploadId, Version,
+    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
+    PutOptions, Remote, Result, UploadId, Version,
 };
 use tokio::sync::watch;
 
