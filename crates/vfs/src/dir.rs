@@ -1,33 +1,30 @@
-//! One open folder: a stable stream of entries.
-
-use std::sync::Arc;
+//! One open folder: a stream of entries in which each keeps its place.
 
 use base::Ino;
-use namespace::Entry;
+use namespace::Listing;
 use parking_lot::Mutex;
 
-/// An open folder. What it lists is fixed when reading begins, so that an offset means the same
-/// entry until the stream is rewound, whatever changes meanwhile.
+/// An open folder. Its listing is begun when reading begins, so that an offset means the same entry
+/// until the stream is rewound, whatever changes meanwhile.
 #[derive(Debug)]
 pub(crate) struct Dir {
     pub(crate) ino: Ino,
-    entries: Mutex<Option<Arc<Vec<Entry>>>>,
+    listing: Mutex<Option<Listing>>,
 }
 
 impl Dir {
     pub(crate) fn new(ino: Ino) -> Dir {
-        Dir { ino, entries: Mutex::new(None) }
+        Dir { ino, listing: Mutex::new(None) }
     }
 
-    /// What the stream was fixed to, if reading has begun.
-    pub(crate) fn entries(&self) -> Option<Arc<Vec<Entry>>> {
-        self.entries.lock().clone()
+    /// What is read, if reading has begun.
+    pub(crate) fn listing(&self) -> Option<Listing> {
+        self.listing.lock().clone()
     }
 
-    /// Fixes the stream, anew if it was.
-    pub(crate) fn fix(&self, entries: Vec<Entry>) -> Arc<Vec<Entry>> {
-        let entries = Arc::new(entries);
-        *self.entries.lock() = Some(Arc::clone(&entries));
-        entries
+    /// Begins to read, anew if it was begun before.
+    pub(crate) fn begin(&self, listing: Listing) -> Listing {
+        *self.listing.lock() = Some(listing.clone());
+        listing
     }
 }

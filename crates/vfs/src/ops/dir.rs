@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Attr, FileKind, HandleId, Ino};
-use namespace::Entry;
+use namespace::{Listed, Listing};
 
 use crate::dir::Dir;
 use crate::errno::Result;
@@ -34,8 +34,9 @@ pub struct DirEntry {
 /// `.` and `..` come before the names.
 const DOTS: usize = 2;
 
-/// What an entry takes in the kernel's buffer besides its name, at least.
-const ENTRY_BYTES_MIN: u32 = 24;
+/// What an entry takes in the kernel's buffer at least, without attributes and with them.
+const ENTRY_BYTES_MIN: u32 = 32;
+const ENTRY_PLUS_BYTES_MIN: u32 = 160;
 
 impl Vfs {
     /// Opens a folder.
@@ -43,8 +44,9 @@ impl Vfs {
         self.handles.add_dir(Dir::new(ino))
     }
 
-    /// Entries from `offset` on, about as many as fit in `size` bytes; with attributes and a
-    /// reference each if `plus`.
+    /// Entries from `offset` on that are known by now, and at least one unless there are no more;
+    /// at most about as many as fit in `size` bytes. With attributes and a reference each if `plus`.
+    /// Fails where the rest of the folder could not be listed, and does not end early instead.
     pub async fn read_dir(
         self: Arc<Self>,
         handle: HandleId,
@@ -53,24 +55,30 @@ impl Vfs {
         plus: Plus,
     ) -> Result<DirPage> {
         let dir = self.handles.dir(handle)?;
-        let listed = match dir.entries() {
-            Some(listed) if 0 < offset => listed,
-            Some(_) | None => dir.fix(self.namespace.list(dir.ino).await?),
+        let listing = match dir.listing() {
+            Some(listing) if 0 < offset => listing,
+            Some(_) | None => dir.begin(self.namespace.listing(dir.ino).await?),
         };
-        let parent = self.namespace.parent(dir.ino)?;
-        let first = usize::try_from(offset).unwrap_or(usize::MAX);
-        let count = ENTRIES_MAX.min((size / ENTRY_BYTES_MIN).max(1) as usize);
-        let end = first.saturating_add(count).min(DOTS + listed.len());
-        let mut entries = Vec::with_capacity(end.saturating_sub(first));
-        for place in first..end {
-            match place {
-                0 => entries.push(dot(b".", dir.ino, place)),
-                1 => entries.push(dot(b"..", parent, place)),
-                _ => {
-                    let entry = &listed[place - DOTS];
-                    entries.extend(self.listed(dir.ino, entry, place, plus).await?);
-                }
-            }
+        let entry_bytes = match plus {
+            Plus::Yes => ENTRY_PLUS_BYTES_MIN,
+            Plus::No => ENTRY_BYTES_MIN,
+        };
+        let count_max = ENTRIES_MAX.min((size / entry_bytes).max(1) as usize);
+        let mut entries = Vec::new();
+        let mut place = usize::try_from(offset).unwrap_or(usize::MAX);
+        if place == 0 {
+            entries.push(dot(b".", dir.ino, place));
+            place += 1;
+        }
+        if place == 1 && entries.len() < count_max {
+            // A folder that was removed is in no other.
+            let parent = self.namespace.parent(dir.ino).unwrap_or(dir.ino);
+            entries.push(dot(b"..", parent, place));
+            place += 1;
+        }
+        if DOTS <= place && entries.len() < count_max {
+            let count_max = count_max - entries.len();
+            entries.extend(self.listed(dir.ino, &listing, (place, count_max), plus).await?);
         }
         Ok(DirPage { entries })
     }
@@ -80,20 +88,47 @@ impl Vfs {
         self.handles.remove_dir(handle).map(|_| ())
     }
 
-    /// What was listed, as it is sent; `None` if it is not there any more.
+    /// At most `count_max` entries from `place` on; none only at the end.
     async fn listed(
         &self,
         dir: Ino,
-        entry: &Entry,
+        listing: &Listing,
+        (mut place, count_max): (usize, usize),
+        plus: Plus,
+    ) -> Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        while entries.is_empty() {
+            let page = listing.page(place - DOTS, count_max).await?;
+            if page.is_empty() {
+                break;
+            }
+            for listed in page {
+                match self.entry(dir, listed, place, plus).await {
+                    Ok(entry) => entries.extend(entry),
+                    // The references of those before are handed out; who asks for more hears of it.
+                    Err(_) if !entries.is_empty() => return Ok(entries),
+                    Err(error) => return Err(error),
+                }
+                place += 1;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// What was listed, as it is sent; `None` if it is not there any more.
+    async fn entry(
+        &self,
+        dir: Ino,
+        Listed { name, ino, kind }: Listed,
         place: usize,
         plus: Plus,
     ) -> Result<Option<DirEntry>> {
         let attr = match plus {
             Plus::No => None,
-            Plus::Yes => match self.hand_out(entry.attr) {
-                Ok(attr) => Some(attr),
+            Plus::Yes => match self.hand_out_listed(ino) {
+                Some(attr) => Some(attr),
                 // Its number was forgotten since it was listed.
-                Err(_) => match self.namespace.lookup(dir, &entry.name).await {
+                None => match self.namespace.lookup(dir, &name).await {
                     Ok(found) => Some(self.hand_out(found.attr)?),
                     Err(error) if error.kind == namespace::ErrorKind::NotFound => return Ok(None),
                     Err(error) => return Err(error.into()),
@@ -101,9 +136,9 @@ impl Vfs {
             },
         };
         Ok(Some(DirEntry {
-            name: entry.name.as_bytes().to_vec(),
-            ino: attr.map_or(entry.attr.ino, |attr| attr.ino),
-            kind: entry.attr.kind,
+            name: name.as_bytes().to_vec(),
+            ino: attr.map_or(ino, |attr| attr.ino),
+            kind: attr.map_or(kind, |attr| attr.kind),
             attr,
             next_offset: place as u64 + 1,
         }))

@@ -79,6 +79,19 @@ impl Vfs {
         Ok(attr)
     }
 
+    /// The attributes of `ino`, which a listing told of, with one more reference to it; `None` if
+    /// the names have forgotten it since.
+    pub(crate) fn hand_out_listed(&self, ino: Ino) -> Option<Attr> {
+        // In the same order, for the same reason.
+        self.inodes.refer(ino);
+        let Some(mut attr) = self.namespace.hold_listed(ino) else {
+            self.give_back(ino, 1);
+            return None;
+        };
+        self.overlay(&mut attr);
+        Some(attr)
+    }
+
     pub(crate) fn overlay(&self, attr: &mut Attr) {
         if attr.kind == FileKind::File
             && let Some(file) = self.files.find(attr.ino)
