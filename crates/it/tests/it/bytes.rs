@@ -4,13 +4,14 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, fallocate, seek};
 use rustix::io::Errno;
 use testkit::{
-    Bucket, MinIo, Mount, Plan, SharedMap, SmallDisk, close, forget_pages, noise, python, read_at,
-    run, wait, write_new,
+    Bucket, MinIo, Mount, Plan, Scratch, SharedMap, SmallDisk, close, forget_pages, noise, python,
+    read_at, run, wait, write_new,
 };
 
 use crate::{TTL, errno, mounted, mounted_with};
@@ -424,30 +425,37 @@ fn a_file_cut_to_nothing_while_others_read_it_is_what_is_written_then() {
 #[test]
 fn a_file_is_cut_and_written_while_others_open_and_close_it() {
     for flags in BOTH_WAYS {
-        let (_bucket, mount, _) = with_object(flags, 300_000);
+        // A folder answers at once, so that there are many rounds.
+        let objects = Scratch::new();
+        let plan = Plan::of_url(&format!("file://{}", objects.path().display()));
+        let mount = plan.flags(flags).mount();
+        fs::write(mount.join("file"), noise(1, 300_000)).unwrap();
         let path = mount.join("file");
+        let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let passer = scope.spawn(|| {
-                for _ in 0..400 {
-                    let file = File::open(&path).unwrap();
-                    read_at(&file, 0, 100_000).unwrap();
-                }
-            });
-            let mut round: usize = 0;
-            while !passer.is_finished() {
-                round += 1;
-                let file = edited(&path);
-                let len = 200_000 + round * 997 % 100_000;
-                file.set_len(len as u64).unwrap();
-                if round.is_multiple_of(3) {
-                    file.write_all_at(b"bytes", 100_000).unwrap();
-                }
-                assert_eq!(file.metadata().unwrap().len(), len as u64);
-                close(file).unwrap();
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let file = File::open(&path).unwrap();
+                        read_at(&file, 0, 1000).unwrap();
+                    }
+                });
             }
-            passer.join().unwrap();
+            let file = edited(&path);
+            let cut = (0..700).try_for_each(|round: u64| {
+                let len = 200_000 + round * 997 % 100_000;
+                file.set_len(len)?;
+                if round % 2 == 0 {
+                    file.write_all_at(b"bytes", 100_000)?;
+                }
+                assert_eq!(file.metadata()?.len(), len);
+                file.sync_all()
+            });
+            is_over.store(true, Ordering::Relaxed);
+            cut.unwrap();
         });
         assert_eq!(mount.counter("uploads_failed"), 0, "{flags:?}");
+        mount.umount();
     }
 }
 
