@@ -445,7 +445,7 @@ fn a_file_is_cut_and_written_while_others_open_and_close_it() {
             let cut = (0..700).try_for_each(|round: u64| {
                 let len = 200_000 + round * 997 % 100_000;
                 file.set_len(len)?;
-                if round % 2 == 0 {
+                if round.is_multiple_of(2) {
                     file.write_all_at(b"bytes", 100_000)?;
                 }
                 assert_eq!(file.metadata()?.len(), len);
