@@ -182,7 +182,10 @@ pub(crate) fn adopt(
     let ground = staged.ground();
     let mut guard = staged.guard("adopt")?;
     let body = guard.body();
-    if let Err(error) = staged.rescan_body(body) {
+    // Whoever can still write to it unseen is looked for by later rescans; one now, for as long as
+    // the file is large, would keep everyone waiting for nothing.
+    let stays = body.lent == Lent::ToKernel && !body.file.is_ours_alone();
+    if !stays && let Err(error) = staged.rescan_body(body) {
         staged.thaw(body, Event::Rejected(epoch));
         return Err(error);
     }
@@ -191,6 +194,10 @@ pub(crate) fn adopt(
         return Ok(Adopted::StillDirty);
     }
     body.published = Some(identity.into());
+    if stays {
+        ground.db.set_staged_clean(staged.id(), identity)?;
+        return Ok(Adopted::Kept);
+    }
     match become_cached(table, staged, guard) {
         Ok(Some(cached)) => Ok(Adopted::Clean(cached)),
         Ok(None) => {
