@@ -17,7 +17,7 @@ demo: ## Mount a local folder as a bucket, copy a file in and out, unmount
 test: ## Every check and test, about as CI runs them
 	@scripts/test
 
-test-long: ## The tests with large files
+test-long: ## The tests with large files, and the suites in full
 	@QUAYFS_LONG=1 scripts/test
 
 bench: ## Speed against a plain client and against the local disk, as ratios

@@ -7,9 +7,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use testkit::{Mount, is_long, run, sha256_tree, tool};
-
-use crate::mounted_with;
+use testkit::{Mount, Plan, Scratch, is_long, run, sha256_tree, tool};
 
 /// Files at a time; together they are larger than the cache, so that what one reads was evicted for
 /// another.
@@ -20,7 +18,11 @@ const WITHIN: Duration = Duration::from_mins(30);
 
 #[test]
 fn files_hold_what_was_written_whatever_is_done_to_them() {
-    let (bucket, mount) = mounted_with(&["--cache-size", "4MiB"]);
+    // A folder is the bucket here: what is looked at is on this side of the store, and most of the
+    // time would go into uploads.
+    let objects = Scratch::new();
+    let url = format!("file://{}", objects.path().display());
+    let mount = Plan::of_url(&url).flags(["--cache-size", "1MiB"]).mount();
     let ops = if is_long() { OPS_LONG } else { OPS_SHORT } / FILES;
     let plan = mount.plan();
     let artifacts: Vec<_> =
@@ -34,7 +36,9 @@ fn files_hold_what_was_written_whatever_is_done_to_them() {
     let here = sha256_tree(mount.path());
     assert_eq!(here.len(), FILES as usize);
     // And the bucket has it all.
-    assert_eq!(here, bucket.sha256_tree(""));
+    let mut published = sha256_tree(objects.path());
+    published.retain(|key, _| !key.starts_with(".quayfs/"));
+    assert_eq!(here, published);
     let mount = mount.umount().mount();
     assert_eq!(here, sha256_tree(mount.path()), "after a remount");
 }
@@ -51,6 +55,6 @@ fn exercise(mount: &Mount, file: u32, ops: u32, artifacts: &Path) {
     let last = said[said.len().saturating_sub(60)..].join("\n");
     assert!(finished.status.success(), "file {file}, {ops} operations:\n{last}");
     // The file as it should be is kept only of failures.
-    let left = fs::read_dir(artifacts).map(Iterator::count).unwrap_or(0);
+    let left = fs::read_dir(artifacts).map_or(0, Iterator::count);
     assert_eq!(left, 0, "{last}");
 }

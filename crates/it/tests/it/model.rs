@@ -113,30 +113,28 @@ impl Rig {
 
 impl Case<'_> {
     fn step(&mut self, op: &Op) -> Result<(), String> {
-        match op.verb {
-            Verb::TheyPut => self.they_put(op),
-            Verb::TheyDelete => self.they_delete(op),
-            Verb::Remount => {
-                self.rest("before the unmount")?;
-                let mount = self.rig.mount.take().expect("mounted");
-                self.rig.mount = Some(mount.umount().mount());
-                self.rest("after the remount")
-            }
-            Verb::Kill => {
-                self.rest("before the kill")?;
-                let mount = self.rig.mount.take().expect("mounted");
-                mount.kill();
-                self.rig.mount = Some(mount.abandon().mount());
-                self.rest("after the kill")
-            }
-            _ => {
-                let (want, outcome) = (self.here.play(op), self.there.play(op));
-                if want == outcome {
-                    return Ok(());
-                }
-                Err(format!("{outcome:?} on the mount, {want:?} on the local disk"))
+        if op.verb == Verb::TheyPut {
+            self.they_put(op);
+        } else if op.verb == Verb::TheyDelete {
+            self.they_delete(op);
+        } else if op.verb == Verb::Remount {
+            self.rest("before the unmount")?;
+            let mount = self.rig.mount.take().expect("mounted");
+            self.rig.mount = Some(mount.umount().mount());
+            self.rest("after the remount")?;
+        } else if op.verb == Verb::Kill {
+            self.rest("before the kill")?;
+            let mount = self.rig.mount.take().expect("mounted");
+            mount.kill();
+            self.rig.mount = Some(mount.abandon().mount());
+            self.rest("after the kill")?;
+        } else {
+            let (want, outcome) = (self.here.play(op), self.there.play(op));
+            if want != outcome {
+                return Err(format!("{outcome:?} on the mount, {want:?} on the local disk"));
             }
         }
+        Ok(())
     }
 
     /// Nobody has a file open, and both sides are alike.
@@ -151,12 +149,12 @@ impl Case<'_> {
         }
     }
 
-    fn they_put(&mut self, op: &Op) -> Result<(), String> {
+    fn they_put(&self, op: &Op) {
         let path = self.here.root().join(&op.path);
         // Folders that exist by their keys only, and open files that others replace, are the business
         // of other tests.
         if !self.lies_in_folders(&op.path) || path.is_dir() || self.here.holds(&op.path) {
-            return Ok(());
+            return;
         }
         let bytes = noise(u64::from(op.seed), usize::try_from(op.len).expect("small"));
         self.rig.bucket.put(&format!("{}/{}", self.name, op.path), &bytes);
@@ -167,18 +165,16 @@ impl Case<'_> {
             }
             fs::write(&path, &bytes).expect("the folder is there");
         });
-        Ok(())
     }
 
-    fn they_delete(&mut self, op: &Op) -> Result<(), String> {
+    fn they_delete(&self, op: &Op) {
         let path = self.here.root().join(&op.path);
         let is_file = path.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
         if !is_file || !self.lies_in_folders(&op.path) || self.here.holds(&op.path) {
-            return Ok(());
+            return;
         }
         self.rig.bucket.delete(&format!("{}/{}", self.name, op.path));
         as_others(&path, || fs::remove_file(&path).expect("it is there"));
-        Ok(())
     }
 
     /// Whether what `path` lies in is folders all the way, and no links.

@@ -195,7 +195,7 @@ fn a_geotiff_is_changed_in_place() {
 #[test]
 fn make_builds_a_project_once() {
     let (_bucket, mount) = mounted();
-    let project = r##"
+    let project = r#"
         mkdir project
         cd project
         for i in 1 2 3; do
@@ -210,7 +210,7 @@ fn make_builds_a_project_once() {
         make -s -j2
         ./program
         make -q
-    "##;
+    "#;
     bash(mount.path(), project, &[]);
     let mount = remounted(mount);
     let again = "make -q; ./program; touch f2.c; ! make -q; make -s; make -q; ./program";

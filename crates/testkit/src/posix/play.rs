@@ -291,7 +291,7 @@ fn set_times(path: &Path, seed: u8) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use proptest::strategy::{Strategy, ValueTree};
-    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+    use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
     use super::{Outcome, Player};
     use crate::Scratch;
@@ -301,7 +301,7 @@ mod tests {
     fn many_random_operations_go_well_and_many_fail() {
         let folder = Scratch::new();
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[1; 32]);
-        let mut runner = TestRunner::new_with_rng(Default::default(), rng);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
         let (mut well, mut failed) = (0, 0);
         for case in 0..100 {
             let mut player = Player::new(&folder.folder(case.to_string()));
