@@ -62,8 +62,8 @@ use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Published, RenameMode, Result,
-    SetAttr, Target,
+    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Published, RenameMode,
+    Result, SetAttr, Target,
 };
 
 /// The namespace that is a bucket.

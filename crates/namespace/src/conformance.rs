@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use remote::{Condition, PutOptions, Remote};
 
 use crate::{
-    Entry, Error, ErrorKind, Listed, Namespace, NewNode, Owner, Published, RenameMode, SetAttr, Target,
+    Entry, Error, ErrorKind, Listed, Namespace, NewNode, Owner, Published, RenameMode, SetAttr,
+    Target,
 };
 
 /// An empty volume and the store below it.

@@ -169,7 +169,9 @@ impl Gather {
         part: &Range,
         (entries, as_of): (Vec<Entry>, Duration),
     ) -> Told {
-        let Range::Part { upto, .. } = part else { panic!("spans speak of parts, not of {part:?}") };
+        let Range::Part { upto, .. } = part else {
+            panic!("spans speak of parts, not of {part:?}")
+        };
         let carried = mem::take(&mut self.loads.entry(span).or_default().carried);
         let page = entries.into_iter().map(|entry| (entry, as_of));
         let mut told = Told::default();
@@ -187,8 +189,9 @@ impl Gather {
                 self.loads.entry(span).or_default().carried.push((entry, as_of));
             }
         }
-        let (odd, plain) =
-            mem::take(&mut told.names).into_iter().partition(|(name, _)| self.is_late(name.as_bytes()));
+        let (odd, plain) = mem::take(&mut told.names)
+            .into_iter()
+            .partition(|(name, _)| self.is_late(name.as_bytes()));
         told.names = plain;
         self.late.names.extend::<BTreeMap<_, _>>(odd);
         told

@@ -223,8 +223,7 @@ mod tests {
         let mut parts = Vec::new();
         let mut seen = Vec::new();
         loop {
-            let asked: Vec<Question> =
-                std::iter::from_fn(|| spans.next(Which::Any)).collect();
+            let asked: Vec<Question> = std::iter::from_fn(|| spans.next(Which::Any)).collect();
             if asked.is_empty() {
                 break;
             }
@@ -260,33 +259,62 @@ mod tests {
     }
 
     fn scrambled(number: u64) -> u64 {
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+        number
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(31)
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
     }
 
     fn word(number: u64) -> String {
-        let syllables = ["ba", "con", "di", "e", "fir", "gal", "in", "ka", "lo", "mer", "no", "o", "per", "ra", "sto", "ti", "un", "ve", "wa"];
+        let syllables = [
+            "ba", "con", "di", "e", "fir", "gal", "in", "ka", "lo", "mer", "no", "o", "per", "ra",
+            "sto", "ti", "un", "ve", "wa",
+        ];
         let mut rest = scrambled(number) >> 20;
-        (0..5).map(|_| { let at = rest % 19; rest /= 19; syllables[usize::try_from(at).unwrap()] }).collect()
+        (0..5)
+            .map(|_| {
+                let at = rest % 19;
+                rest /= 19;
+                syllables[usize::try_from(at).unwrap()]
+            })
+            .collect()
     }
 
     #[test]
     fn a_hundred_thousand_names_cost_at_most_half_as_much_again_and_a_part_of_the_time() {
         let all = 0..100_000_u64;
         assert_good("padded numbers", all.clone().map(|number| format!("file-{number:06}")));
-        assert_good("much padded numbers", all.clone().map(|number| format!("img_{number:016}.png")));
+        assert_good(
+            "much padded numbers",
+            all.clone().map(|number| format!("img_{number:016}.png")),
+        );
         assert_good("plain numbers", all.clone().map(|number| format!("{number}.txt")));
         assert_good("hashes", all.clone().map(|number| format!("{:016x}", scrambled(number))));
         assert_good("HASHES", all.clone().map(|number| format!("{:016X}.bin", scrambled(number))));
         assert_good("words", all.clone().map(word));
         assert_good("folders", all.clone().map(|number| format!("sample_{number:05}/")));
-        assert_good("dates", all.clone().map(|number| {
-            let (day, second) = (number / 300, number % 300 * 288);
-            format!("2024-{:02}-{:02}T{:02}:{:02}:{:02}Z.json", 1 + day / 28, 1 + day % 28, second / 3600, second / 60 % 60, second % 60)
-        }));
-        assert_good("groups", all.map(|number| {
-            let group = ["alpha", "beta", "gamma", "omega"][usize::try_from(number % 4).unwrap()];
-            format!("{group}-{:05}", number / 4)
-        }));
+        assert_good(
+            "dates",
+            all.clone().map(|number| {
+                let (day, second) = (number / 300, number % 300 * 288);
+                format!(
+                    "2024-{:02}-{:02}T{:02}:{:02}:{:02}Z.json",
+                    1 + day / 28,
+                    1 + day % 28,
+                    second / 3600,
+                    second / 60 % 60,
+                    second % 60
+                )
+            }),
+        );
+        assert_good(
+            "groups",
+            all.map(|number| {
+                let group =
+                    ["alpha", "beta", "gamma", "omega"][usize::try_from(number % 4).unwrap()];
+                format!("{group}-{:05}", number / 4)
+            }),
+        );
     }
 
     #[test]

@@ -115,8 +115,10 @@ mod tests {
         let depth = depth(&bytes(&keys));
         assert_eq!(depth, 4, "f-00 is common to the page");
         let cuts = texts(candidates(&learnt(&keys), b"f-00999.txt", depth, None));
-        let want: Vec<String> =
-            (1..=9).map(|digit| format!("f-0{digit}")).chain((1..=9).map(|digit| format!("f-{digit}"))).collect();
+        let want: Vec<String> = (1..=9)
+            .map(|digit| format!("f-0{digit}"))
+            .chain((1..=9).map(|digit| format!("f-{digit}")))
+            .collect();
         assert_eq!(cuts, want);
         let before = texts(candidates(&learnt(&keys), b"f-00999.txt", depth, Some(b"f-04")));
         assert_eq!(before, ["f-01", "f-02", "f-03"]);

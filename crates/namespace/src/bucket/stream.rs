@@ -227,8 +227,10 @@ impl State {
     /// What is remembered of the folder `dir`.
     fn listed(&self, dir: Ino) -> Vec<Listed> {
         let Some(folder) = self.tree.folder(dir) else { return Vec::new() };
-        let listed = |(name, &ino): (&Name, &Ino)| {
-            Listed { name: name.clone(), ino, kind: self.tree.attr(ino).kind }
+        let listed = |(name, &ino): (&Name, &Ino)| Listed {
+            name: name.clone(),
+            ino,
+            kind: self.tree.attr(ino).kind,
         };
         folder.children.iter().map(listed).collect()
     }

@@ -38,7 +38,8 @@ pub(super) fn request(prefix: &Key) -> Option<ListRequest> {
 impl Sweep {
     /// What the answer to `request`, asked at `as_of`, tells.
     pub(super) fn new(request: &ListRequest, page: remote::Page, as_of: Duration) -> Sweep {
-        let last = page.next.is_some().then(|| page.entries.last().map(|entry| entry.key().clone()));
+        let last =
+            page.next.is_some().then(|| page.entries.last().map(|entry| entry.key().clone()));
         let mut folders: BTreeMap<Vec<u8>, Vec<Entry>> = BTreeMap::new();
         for entry in page.entries {
             let key = entry.key().as_bytes().to_vec();

@@ -115,12 +115,18 @@ impl Windows {
 
     /// The youngest window that covers `name`.
     pub(super) fn covering(&self, name: &Name) -> Option<&Window> {
-        self.told.iter().filter(|window| window.range.covers(name)).max_by_key(|window| window.as_of)
+        self.told
+            .iter()
+            .filter(|window| window.range.covers(name))
+            .max_by_key(|window| window.as_of)
     }
 
     /// The youngest window that covers every name.
     pub(super) fn all(&self) -> Option<&Window> {
-        self.told.iter().filter(|window| window.range == Range::All).max_by_key(|window| window.as_of)
+        self.told
+            .iter()
+            .filter(|window| window.range == Range::All)
+            .max_by_key(|window| window.as_of)
     }
 
     /// How often something was forgotten: what came in by then may not be all there any more.
