@@ -229,6 +229,13 @@ proptest! {
     }
 }
 
+#[test]
+fn a_remembered_file_has_no_room_for_what_only_folders_have() {
+    use crate::bucket::nodes::{File, Folder, Node};
+    assert!(size_of::<Folder>() <= size_of::<File>());
+    assert!(size_of::<Node>() <= 256, "{} bytes", size_of::<Node>());
+}
+
 async fn listed(bench: &Bench) -> BTreeSet<Name> {
     let all = bench.bucket.listing(Ino::ROOT).await.unwrap().all().await.unwrap();
     all.into_iter().map(|listed| listed.name).collect()
