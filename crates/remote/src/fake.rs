@@ -11,6 +11,7 @@ pub use schedule::{Fault, Op};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
 use base::{ByteRange, Timestamp};
@@ -41,6 +42,7 @@ pub struct Fake {
     state: Arc<Mutex<State>>,
     schedule: Arc<Schedule>,
     gates: Arc<Gates>,
+    page_entries_max: Arc<AtomicU16>,
 }
 
 // Invariant: a version or an upload id is given out once.
@@ -79,7 +81,18 @@ impl Fake {
 
     /// An empty store with these limits.
     pub fn with(personality: Personality) -> Fake {
-        Fake { personality, state: Arc::default(), schedule: Arc::default(), gates: Arc::default() }
+        Fake {
+            personality,
+            state: Arc::default(),
+            schedule: Arc::default(),
+            gates: Arc::default(),
+            page_entries_max: Arc::new(AtomicU16::new(u16::MAX)),
+        }
+    }
+
+    /// From now on no page of a listing has more than `entries_max` entries.
+    pub fn short_pages(&self, entries_max: u16) {
+        self.page_entries_max.store(entries_max, Ordering::Relaxed);
     }
 
     /// The next call of `op` does nothing and fails like this. Several are taken one by one.
@@ -418,7 +431,10 @@ impl Remote for Fake {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
-        let act = |state: &mut State| Ok(state.list(request));
+        let short = self.page_entries_max.load(Ordering::Relaxed);
+        let request =
+            ListRequest { entries_max: request.entries_max.min(short), ..request.clone() };
+        let act = |state: &mut State| Ok(state.list(&request));
         Ok(self.call(Op::List, &request.prefix, act).await?.0)
     }
 }

@@ -20,6 +20,7 @@ mod files;
 mod folder;
 mod full_disk;
 mod layers;
+mod listings;
 mod locks;
 mod model;
 mod numbers;

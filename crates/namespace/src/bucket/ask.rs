@@ -35,7 +35,8 @@ enum Pages {
 /// Who asked about a folder's names lately.
 #[derive(Debug)]
 pub(super) struct Interest {
-    asked: Option<(Name, Duration)>,
+    // In a box: a node, of which there may be millions, is no larger for it.
+    asked: Option<Box<(Name, Duration)>>,
     pages: Pages,
 }
 
@@ -48,8 +49,8 @@ impl Default for Interest {
 impl Interest {
     /// What to ask about `name` at `now`, if two questions within `soon` belong together.
     pub(super) fn ask(&mut self, name: &Name, now: Duration, soon: Duration) -> Ask {
-        let before = self.asked.replace((name.clone(), now));
-        let neighbours = before.is_some_and(|(other, at)| other != *name && now < at + soon);
+        let before = self.asked.replace(Box::new((name.clone(), now)));
+        let neighbours = before.is_some_and(|before| before.0 != *name && now < before.1 + soon);
         match (neighbours, self.pages) {
             (false, _) | (true, Pages::Many { earned: false }) => Ask::One,
             (true, Pages::One) => Ask::FirstPage,

@@ -2,12 +2,14 @@
 
 mod late;
 mod links;
+mod listings;
 mod model;
 mod numbers;
 mod odd;
 mod others;
 mod races;
 mod requests;
+mod walks;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -95,7 +95,11 @@ const WINDOWS_MAX: usize = 8;
 /// What was lately told of one folder's names. Only absence is read from here: a name that a window
 /// covers and that the folder does not have is not there.
 #[derive(Debug, Default)]
-pub(super) struct Windows {
+pub(super) struct Windows(Box<Lately>);
+
+// In a box of its own: a node, of which there may be millions, is no larger for it.
+#[derive(Debug, Default)]
+struct Lately {
     told: Vec<Window>,
     forgets: u64,
 }
@@ -104,18 +108,19 @@ impl Windows {
     /// Adds what was told; of too many windows the oldest goes.
     pub(super) fn add(&mut self, window: Window) {
         if window.range == Range::All {
-            self.told.retain(|other| window.as_of < other.as_of);
+            self.0.told.retain(|other| window.as_of < other.as_of);
         }
-        self.told.retain(|other| other.range != window.range || window.as_of < other.as_of);
-        if self.told.len() == WINDOWS_MAX {
-            self.told.remove(0);
+        self.0.told.retain(|other| other.range != window.range || window.as_of < other.as_of);
+        if self.0.told.len() == WINDOWS_MAX {
+            self.0.told.remove(0);
         }
-        self.told.push(window);
+        self.0.told.push(window);
     }
 
     /// The youngest window that covers `name`.
     pub(super) fn covering(&self, name: &Name) -> Option<&Window> {
-        self.told
+        self.0
+            .told
             .iter()
             .filter(|window| window.range.covers(name))
             .max_by_key(|window| window.as_of)
@@ -123,7 +128,8 @@ impl Windows {
 
     /// The youngest window that covers every name.
     pub(super) fn all(&self) -> Option<&Window> {
-        self.told
+        self.0
+            .told
             .iter()
             .filter(|window| window.range == Range::All)
             .max_by_key(|window| window.as_of)
@@ -131,13 +137,13 @@ impl Windows {
 
     /// How often something was forgotten: what came in by then may not be all there any more.
     pub(super) fn forgets(&self) -> u64 {
-        self.forgets
+        self.0.forgets
     }
 
     /// Forgets what was told of `name`, and with it all that was told together with it.
     pub(super) fn forget(&mut self, name: &Name) {
-        self.forgets += 1;
-        self.told.retain(|window| !window.range.covers(name));
+        self.0.forgets += 1;
+        self.0.told.retain(|window| !window.range.covers(name));
     }
 }
 
@@ -193,9 +199,9 @@ mod tests {
             let range = Range::One(name(&format!("n{second}")));
             windows.add(Window { range, as_of: Duration::from_secs(second) });
         }
-        assert_eq!(windows.told.len(), WINDOWS_MAX);
+        assert_eq!(windows.0.told.len(), WINDOWS_MAX);
         windows.add(Window { range: Range::All, as_of: Duration::from_secs(30) });
-        assert_eq!(windows.told.len(), 1, "a whole listing replaces what is older");
+        assert_eq!(windows.0.told.len(), 1, "a whole listing replaces what is older");
         assert_eq!(windows.covering(&name("n19")).unwrap().as_of, Duration::from_secs(30));
         windows.forget(&name("n19"));
         assert_eq!(windows.covering(&name("n1")), None);
