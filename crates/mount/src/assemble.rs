@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
-use namespace::{Bucket, BucketOptions, NoLedger, Owner};
+use namespace::{Bucket, BucketOptions, Owner};
 use remote::{
     Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
     RetryOptions, S3, S3Options, Trouble, prefixed,
@@ -16,6 +16,7 @@ use vfs::{Vfs, VfsOptions};
 
 use crate::config::{Changes, Config};
 use crate::error::Error;
+use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
 
@@ -24,6 +25,7 @@ use crate::notice::Notice;
 pub(crate) struct Assembled {
     pub(crate) vfs: Arc<Vfs>,
     pub(crate) store: Store,
+    pub(crate) ledger: Arc<StoreLedger>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
@@ -67,10 +69,13 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
     )
     .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let ledger = StoreLedger::new(&store, &volume, Handle::current())
+        .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let ledger = Arc::new(ledger);
     let namespace = Arc::new(Bucket::new(
         Arc::clone(&remote),
         Arc::clone(&clock),
-        Arc::new(NoLedger),
+        Arc::clone(&ledger) as _,
         BucketOptions {
             store_identity: volume.clone(),
             metadata_ttl: config.metadata_ttl,
@@ -114,7 +119,7 @@ pub(crate) async fn assemble(
         }
         notices.extend(recovered.kept.into_iter().map(Notice::Kept));
     }
-    Ok(Assembled { vfs, store, clock, changes })
+    Ok(Assembled { vfs, store, ledger, clock, changes })
 }
 
 /// The object store alone, and the name of the volume.

@@ -87,6 +87,7 @@ fn serve_on(
     signals.abort();
     housekeeping.abort();
     let left = runtime.block_on(assembled.vfs.drain());
+    assembled.ledger.settle();
     serving.abort();
     drop(socket.name);
     for file in &left {

@@ -1,6 +1,7 @@
 //! The database: what is here, what is staged, what is to be done. See `docs/format.md`.
 
 pub(crate) mod journal;
+pub(crate) mod numbers;
 mod schema;
 pub(crate) mod staged;
 pub(crate) mod versions;

@@ -14,6 +14,7 @@ use crate::ground::Ground;
 use crate::journal::Journal;
 use crate::layout::Layout;
 use crate::moves::{self, Adopted, Base};
+use crate::numbers::Numbers;
 use crate::orphan::{self, Orphan};
 use crate::owners::{Company, Owners};
 use crate::recovery;
@@ -184,6 +185,11 @@ impl Store {
     /// What is to be carried out whatever happens.
     pub fn journal(&self) -> &Journal {
         &self.shared.journal
+    }
+
+    /// The inode numbers of `volume` that are not what their paths say.
+    pub fn numbers(&self, volume: &str) -> Numbers {
+        Numbers::new(&self.shared.ground, volume)
     }
 
     /// Claims the staged files whose process died.

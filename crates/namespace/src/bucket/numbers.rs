@@ -41,13 +41,13 @@ impl Numbers {
 
     /// What has the number `ino` was moved from one path to another.
     pub(super) fn moved(&self, from: &[u8], to: &[u8], ino: Ino) {
-        self.removed(from);
+        self.removed(from, ino);
         self.note(to, self.ledger.number(to), ino);
     }
 
-    /// Nothing is at `path` any more.
-    pub(super) fn removed(&self, path: &[u8]) {
-        if self.ledger.number(path).is_some() {
+    /// What has the number `ino` is not at `path` any more; something else may be.
+    pub(super) fn removed(&self, path: &[u8], ino: Ino) {
+        if self.ledger.number(path) == Some(ino) {
             self.ledger.set_number(path, None);
         }
     }

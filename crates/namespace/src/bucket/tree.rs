@@ -219,7 +219,7 @@ impl Tree {
             self.detach(child, nowhere);
         }
         if let Some(path) = self.path(ino) {
-            self.numbers.removed(&path);
+            self.numbers.removed(&path, ino);
         }
         self.unname(ino);
         let node = self.nodes.get_mut(&ino).expect("it was there just now");

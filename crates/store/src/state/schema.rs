@@ -4,7 +4,8 @@ use rusqlite::Connection;
 
 /// Each entry takes the database from the version that is its index to the next one. Entries are
 /// never changed, only added.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE boots (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         boot TEXT NOT NULL UNIQUE
@@ -58,7 +59,17 @@ const MIGRATIONS: &[&str] = &["
         kind INTEGER NOT NULL,
         payload BLOB NOT NULL
     ) STRICT;
-"];
+",
+    "
+    CREATE TABLE numbers (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        volume TEXT NOT NULL,
+        path BLOB NOT NULL,
+        number INTEGER NOT NULL,
+        UNIQUE (volume, path)
+    ) STRICT;
+",
+];
 
 /// Brings the database to the present version, inside the caller's transaction.
 pub(super) fn migrate(connection: &Connection) -> rusqlite::Result<()> {
@@ -85,6 +96,30 @@ mod tests {
         let connection = Connection::open_in_memory().unwrap();
         migrate(&connection).unwrap();
         migrate(&connection).unwrap();
+    }
+
+    #[test]
+    fn every_older_database_becomes_a_present_one_and_keeps_its_rows() {
+        let tables = |connection: &Connection| -> Vec<String> {
+            let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+            let mut rows = connection.prepare(sql).unwrap();
+            rows.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+        };
+        let present = Connection::open_in_memory().unwrap();
+        migrate(&present).unwrap();
+        for version in 1..MIGRATIONS.len() {
+            let old = Connection::open_in_memory().unwrap();
+            for migration in &MIGRATIONS[..version] {
+                old.execute_batch(migration).unwrap();
+            }
+            old.pragma_update(None, "user_version", version).unwrap();
+            let row = "INSERT INTO journal (owner, kind, payload) VALUES (1, 1, x'01')";
+            old.execute(row, []).unwrap();
+            migrate(&old).unwrap();
+            assert_eq!(tables(&old), tables(&present), "from version {version}");
+            let rows = "SELECT count(*) FROM journal";
+            assert_eq!(old.query_row(rows, [], |row| row.get::<_, i64>(0)), Ok(1));
+        }
     }
 
     #[test]
