@@ -113,6 +113,8 @@ fn name<'a>(op: &'static str, key: &'a Key) -> Result<&'a str> {
     let refuse = |words: &str| Error::new(ErrorKind::Unsupported, op, key).because(words);
     match std::str::from_utf8(key.as_bytes()) {
         Ok("") => Err(refuse("an object needs a name")),
+        // The SDK would say that there is none, and be asked again and again.
+        Ok(name) if name.trim().is_empty() => Err(refuse("a key of white space alone")),
         Ok(name) => Ok(name),
         Err(_) => Err(refuse("S3 takes only keys that are UTF-8")),
     }

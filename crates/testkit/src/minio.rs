@@ -148,17 +148,23 @@ impl Drop for MinIo {
     }
 }
 
-fn free_address() -> SocketAddr {
+/// An address of this machine that nobody listens at just now.
+pub(crate) fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
     listener.local_addr().expect("a listener has an address")
 }
 
 fn is_live(address: SocketAddr) -> bool {
+    answers(address, "/minio/health/live")
+}
+
+/// Whether a server there says of `path` that all is well.
+pub(crate) fn answers(address: SocketAddr, path: &str) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         let host = format!("Host: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(b"GET /minio/health/live HTTP/1.1\r\n")?;
+        write!(stream, "GET {path} HTTP/1.1\r\n")?;
         stream.write_all(host.as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

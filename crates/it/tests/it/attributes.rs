@@ -87,6 +87,32 @@ fn inode_numbers_are_the_same_in_every_mount() {
 }
 
 #[test]
+fn a_renamed_file_and_the_one_that_took_its_name_keep_their_numbers_over_a_remount() {
+    let (bucket, mount) = mounted();
+    fs::create_dir(mount.join("d")).unwrap();
+    for name in ["x", "d/x"] {
+        write_new(&mount.join(name), b"1").unwrap();
+    }
+    let number = |mount: &testkit::Mount, name: &str| fs::metadata(mount.join(name)).unwrap().ino();
+    let (x, below) = (number(&mount, "x"), number(&mount, "d/x"));
+    for (from, to) in [("x", "y"), ("d/x", "d/y")] {
+        fs::rename(mount.join(from), mount.join(to)).unwrap();
+        write_new(&mount.join(from), b"2").unwrap();
+    }
+    assert_eq!((number(&mount, "y"), number(&mount, "d/y")), (x, below));
+    let paths = ["x", "y", "d", "d/x", "d/y"];
+    let before = paths.map(|path| number(&mount, path));
+    assert!(before[0] != before[1] && before[3] != before[4]);
+
+    let mount = mount.umount().mount();
+    assert_eq!(paths.map(|path| number(&mount, path)), before);
+    // On another host the paths alone say the numbers.
+    let other = Plan::of(&bucket).mount();
+    assert_eq!(number(&other, "d"), before[2]);
+    assert_eq!((number(&other, "x"), number(&other, "d/x")), (x, below));
+}
+
+#[test]
 fn what_this_version_cannot_do_is_refused_with_the_right_word() {
     let (bucket, mount) = mounted();
     write_new(&mount.join("file"), b"bytes").unwrap();

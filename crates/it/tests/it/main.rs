@@ -24,6 +24,7 @@ mod listings;
 mod locks;
 mod model;
 mod numbers;
+mod odd_keys;
 mod passthrough;
 mod permission;
 mod posix;

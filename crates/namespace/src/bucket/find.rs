@@ -280,6 +280,11 @@ impl Shared {
         if !allowed {
             return Err(Error::name(ErrorKind::Invalid, op, name));
         }
+        if keys::is_odd(name) {
+            // A page does not tell whether the store would take the key.
+            let asked = self.look_at(op, &keys::file(&prefix, name), name.as_bytes()).await;
+            asked.map_err(|error| not_taken(op, name, error))?;
+        }
         // That of its marker, too.
         let key = if directory { keys::folder(&prefix, name) } else { keys::file(&prefix, name) };
         keys::check_length(&key).map_err(|kind| Error::name(kind, op, name))

@@ -84,7 +84,9 @@ pub(super) fn is_chunk_name(name: &Name) -> bool {
 /// Whether the key of `name` is one that some stores do not take.
 pub(super) fn is_odd(name: &Name) -> bool {
     let bytes = name.as_bytes();
-    bytes.starts_with(escape::SIGN) || str::from_utf8(bytes).is_err()
+    bytes.starts_with(escape::SIGN)
+        || str::from_utf8(bytes).is_ok_and(|text| text.trim().is_empty())
+        || str::from_utf8(bytes).is_err()
 }
 
 /// Whether `part` of a key is shown under a name that is just it, wherever it is not beside a folder.
