@@ -182,7 +182,7 @@ impl Filling {
     pub(crate) async fn wanted_more(&self, count: usize) {
         if self.wanted.clone().wait_for(|&wanted| count < wanted).await.is_err() {
             // They are gone and never will.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
