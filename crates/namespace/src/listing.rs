@@ -257,7 +257,9 @@ mod tests {
 
     async fn numbers(listing: &Listing, from: usize, count_max: usize) -> Vec<u64> {
         let page = listing.page(from, count_max).await.unwrap();
-        page.iter().for_each(|listed| assert_eq!(listed.name, name(listed.ino.0)));
+        for listed in &page {
+            assert_eq!(listed.name, name(listed.ino.0));
+        }
         page.iter().map(|listed| listed.ino.0).collect()
     }
 
