@@ -182,7 +182,7 @@ impl Filling {
     pub(crate) async fn wanted_more(&self, count: usize) {
         if self.wanted.clone().wait_for(|&wanted| count < wanted).await.is_err() {
             // They are gone and never will.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
@@ -257,7 +257,9 @@ mod tests {
 
     async fn numbers(listing: &Listing, from: usize, count_max: usize) -> Vec<u64> {
         let page = listing.page(from, count_max).await.unwrap();
-        page.iter().for_each(|listed| assert_eq!(listed.name, name(listed.ino.0)));
+        for listed in &page {
+            assert_eq!(listed.name, name(listed.ino.0));
+        }
         page.iter().map(|listed| listed.ino.0).collect()
     }
 

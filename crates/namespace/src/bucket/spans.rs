@@ -48,7 +48,7 @@ pub(super) enum Which {
 pub(super) struct Spans {
     // Invariant: the spans cover what is not handed out yet, without gaps, in key order; the last
     // has no end.
-    spans: VecDeque<Span>,
+    order: VecDeque<Span>,
     /// Names whose keys lie on both sides of a cut: told of when all spans are done.
     straddlers: BTreeSet<Name>,
     alphabet: Alphabet,
@@ -82,7 +82,7 @@ impl Default for Spans {
         let stage = Stage::Waiting { continuation: None };
         let whole = Span { id, at: Vec::new(), end: None, stage, depth: 0 };
         Spans {
-            spans: VecDeque::from([whole]),
+            order: VecDeque::from([whole]),
             straddlers: BTreeSet::new(),
             alphabet: Alphabet::default(),
             pages: 0,
@@ -101,7 +101,7 @@ impl Spans {
         if which == Which::Any {
             self.cut_more();
         }
-        let not_done = self.spans.iter_mut().filter(|span| span.stage != Stage::Done);
+        let not_done = self.order.iter_mut().filter(|span| span.stage != Stage::Done);
         let mut open = not_done.take(if which == Which::Front { 1 } else { usize::MAX });
         open.find_map(|span| {
             let Stage::Waiting { continuation } = &mut span.stage else { return None };
@@ -117,7 +117,7 @@ impl Spans {
     /// begins. Returns which names the page was about.
     pub(super) fn learn(&mut self, id: SpanId, keys: &[&[u8]], next: Option<String>) -> Range {
         self.alphabet.learn(keys);
-        let span = self.spans.iter_mut().find(|span| span.id == id).expect("it was asked about");
+        let span = self.order.iter_mut().find(|span| span.id == id).expect("it was asked about");
         let last = keys.last().copied().unwrap_or_default();
         let past = span.end.as_ref().is_some_and(|end| &end[..] <= last);
         let upto = match next {
@@ -139,13 +139,13 @@ impl Spans {
 
     /// The first span that is not handed out.
     pub(super) fn front(&self) -> Option<SpanId> {
-        self.spans.front().map(|span| span.id)
+        self.order.front().map(|span| span.id)
     }
 
     /// Takes the first span away if it is done.
     pub(super) fn hand_out(&mut self) -> Option<SpanId> {
-        let done = self.spans.front().is_some_and(|span| span.stage == Stage::Done);
-        if done { self.spans.pop_front().map(|span| span.id) } else { None }
+        let done = self.order.front().is_some_and(|span| span.stage == Stage::Done);
+        if done { self.order.pop_front().map(|span| span.id) } else { None }
     }
 
     /// Names that no span's page is the last word on.
@@ -154,15 +154,15 @@ impl Spans {
     }
 
     fn asked(&self) -> usize {
-        self.spans.iter().filter(|span| span.stage == Stage::Asked).count()
+        self.order.iter().filter(|span| span.stage == Stage::Asked).count()
     }
 
     fn cut_more(&mut self) {
-        let open = self.spans.iter().filter(|span| span.stage != Stage::Done).count();
+        let open = self.order.iter().filter(|span| span.stage != Stage::Done).count();
         let paid = self.pages.saturating_sub(1).min(CUTS_FREE + self.pages / 2);
         let paid = paid.saturating_sub(self.cuts);
         for _ in open..(open + paid).min(ASKED_MAX) {
-            let candidates = self.spans.iter().enumerate().map(|(place, span)| {
+            let candidates = self.order.iter().enumerate().map(|(place, span)| {
                 let of_span = match span.stage {
                     Stage::Done => Vec::new(),
                     Stage::Waiting { .. } | Stage::Asked => {
@@ -185,7 +185,7 @@ impl Spans {
         self.straddlers.extend(names);
         self.cuts += 1;
         self.last += 1;
-        let below = &mut self.spans[place];
+        let below = &mut self.order[place];
         let above = Span {
             id: SpanId(self.last),
             at: cut.clone(),
@@ -193,7 +193,7 @@ impl Spans {
             stage: Stage::Waiting { continuation: None },
             depth: below.depth,
         };
-        self.spans.insert(place + 1, above);
+        self.order.insert(place + 1, above);
     }
 }
 
@@ -217,7 +217,7 @@ mod tests {
 
     /// Lists `keys` as a store would, all questions of a round at once.
     fn list(keys: &BTreeSet<String>, page_keys: usize) -> Cost {
-        let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
         let mut spans = Spans::default();
         let mut cost = Cost { pages: keys.len().div_ceil(page_keys), requests: 0, rounds: 0 };
         let mut parts = Vec::new();

@@ -63,10 +63,11 @@ impl Shared {
         if let Some(listing) = state.stream_to_join(dir, now, ttl) {
             return Ok(listing);
         }
-        let how = match state.walk.list(&prefix, now, ttl.max(SOON_MIN)) {
-            // Nobody would believe what is told of the others.
-            How::WithFollowing if ttl.is_zero() => How::Alone,
-            how => how,
+        // Where nothing is believed nobody would hear what is told of the others.
+        let how = if ttl.is_zero() {
+            How::Alone
+        } else {
+            state.walk.list(&prefix, now, ttl.max(SOON_MIN))
         };
         let ticket = Arc::new(self.changes.ticket());
         let (filling, listing) = listing();

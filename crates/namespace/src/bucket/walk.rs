@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(list(&mut walk, "a/", 20), How::Alone, "backwards a page is of no use");
         assert_eq!(list(&mut walk, "b/c/", 30), How::WithFollowing);
         assert_eq!(list(&mut walk, "c/", 1500), How::Alone, "too late to belong together");
-        walk.answered(&Key::from("d/"), Duration::from_millis(3000));
+        walk.answered(&Key::from("d/"), Duration::from_secs(3));
         assert_eq!(list(&mut walk, "e/", 3100), How::WithFollowing, "what cost nothing counts");
     }
 
