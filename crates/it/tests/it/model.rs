@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -39,12 +40,16 @@ fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
         TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]))
     };
     let result = runner.run(&ops(OPS_MAX), |ops| {
-        let played = rig.borrow_mut().play(&ops);
-        played.map_err(|difference| {
-            // What is broken is not to be in the way of the next try.
-            *rig.borrow_mut() = Rig::new();
-            TestCaseError::fail(difference)
-        })
+        // A panic, such as that of an unmount that fails, is a failure too. What it left is not to be
+        // in the way of the next try.
+        let played = catch_unwind(AssertUnwindSafe(|| rig.borrow_mut().play(&ops)));
+        let failed = match played {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(difference)) => difference,
+            Err(panic) => panic.downcast_ref::<String>().map_or("a panic", |text| text).to_owned(),
+        };
+        *rig.borrow_mut() = Rig::new();
+        Err(TestCaseError::fail(failed))
     });
     match result {
         Ok(()) => {}

@@ -3,6 +3,15 @@
 use crate::model::replay;
 
 #[test]
+fn a_file_cut_to_the_size_it_has_follows_others_again() {
+    replay(
+        "replace c - 0 0 0
+         truncate c - 0 0 0
+         they-put c - 0 1 0",
+    );
+}
+
+#[test]
 fn a_file_that_others_replaced_has_nothing_of_the_one_before() {
     replay(
         "chmod a/b - 0 0 3

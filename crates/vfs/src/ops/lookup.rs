@@ -55,7 +55,8 @@ impl Vfs {
         self.files.leave(&file);
         let by_name = !self.files.is_open(ino);
         let done = match truncated {
-            Ok(()) if by_name => self.commit(&file).await,
+            // A cut that changed nothing leaves a clean file.
+            Ok(()) if by_name => self.commit(&file).await.and_then(|()| self.restore(&file)),
             other => other,
         };
         if done.is_err() && file.is_dirty() {

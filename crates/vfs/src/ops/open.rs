@@ -11,7 +11,7 @@ use transfer::Download;
 use crate::access::Access;
 use crate::commit::whole_object;
 use crate::errno::{Error, Result};
-use crate::file::{Bytes, File, Named, Overwrite, State};
+use crate::file::{Announced, Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Lent, Whole};
@@ -264,6 +264,11 @@ impl Vfs {
             };
             let extents = whole_object(&target.key, version, size);
             state.clean(Download::new(&self.fetcher, cached, extents));
+            if file.is_announced() {
+                // Nothing came of what the names were told: what others do to the object counts.
+                self.namespace.abandon(file.ino());
+                file.announce(Announced::No);
+            }
         }
         Ok(())
     }
