@@ -3,6 +3,8 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
+use super::attributes::note::What;
+use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
 use crate::{Content, Error, ErrorKind, Published, Result, Target};
@@ -64,6 +66,10 @@ impl Shared {
         if let Place::Named { parent, name } = &node.place {
             self.changes.note(*parent, name);
         }
+        drop(state);
+        if let Err(error) = self.note(ino, What::Time) {
+            tracing::warn!(%error, "the attributes of an upload are not safe from a crash yet");
+        }
         identity
     }
 
@@ -81,6 +87,7 @@ impl Shared {
             Bytes::Edited(stored) => {
                 *file = File::stored(stored.clone());
                 node.as_of = None;
+                node.looks.source = Source::Doubtful;
             }
             Bytes::Local { .. } => state.tree.detach(ino, &Place::Unlinked),
         }
