@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use crate::units::{CacheSize, bytes, cache_size, duration, permissions};
+use mount::Attributes;
+
+use crate::units::{CacheSize, attributes, bytes, cache_size, duration, permissions};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
@@ -95,6 +97,10 @@ pub(crate) struct MountArgs {
     /// Size of the parts of a large upload.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: u64,
+    /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
+    /// not tell in listings: in one hidden object per folder (keep), or not at all (off).
+    #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]
+    pub(crate) attributes: Attributes,
     /// How long names and attributes are believed before the bucket is asked again.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) metadata_ttl: Duration,

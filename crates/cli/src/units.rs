@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mount::Attributes;
+
 /// The most bytes to cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize(pub(crate) u64);
@@ -48,6 +50,15 @@ pub(crate) fn permissions(text: &str) -> Result<u16, String> {
     match u16::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o7777 => Ok(mode),
         Ok(_) | Err(_) => Err(format!("{text}: not permissions in octal like 644")),
+    }
+}
+
+/// `keep` or `off`.
+pub(crate) fn attributes(text: &str) -> Result<Attributes, String> {
+    match text {
+        "keep" => Ok(Attributes::Kept),
+        "off" => Ok(Attributes::Off),
+        _ => Err(format!("{text}: neither keep nor off")),
     }
 }
 

@@ -24,6 +24,8 @@ use crate::notice::Notice;
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) vfs: Arc<Vfs>,
+    /// What writes attributes into the bucket.
+    pub(crate) namespace: Arc<Bucket>,
     pub(crate) store: Store,
     pub(crate) ledger: Arc<StoreLedger>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -85,6 +87,7 @@ pub(crate) async fn assemble(
             },
             file_mode: config.looks.file_mode,
             folder_mode: config.looks.folder_mode,
+            attributes: config.attributes,
             nodes_max: NODES_MAX,
         },
     ));
@@ -103,7 +106,7 @@ pub(crate) async fn assemble(
     );
     let options = VfsOptions { volume, file_bytes_max: remote.personality().object_bytes_max };
     let vfs = Vfs::new(
-        (namespace, store.clone()),
+        (Arc::clone(&namespace) as _, store.clone()),
         (fetcher, Uploader::new(remote, budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
         runtime,
@@ -119,7 +122,7 @@ pub(crate) async fn assemble(
         }
         notices.extend(recovered.kept.into_iter().map(Notice::Kept));
     }
-    Ok(Assembled { vfs, store, ledger, clock, changes })
+    Ok(Assembled { vfs, namespace, store, ledger, clock, changes })
 }
 
 /// The object store alone, and the name of the volume.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fuse::PassthroughWish;
+use namespace::Attributes;
 use remote::{Addressing, Credentials};
 use store::CacheLimit;
 
@@ -28,6 +29,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// How much of the disk the cache may take.
     pub cache: CacheLimit,
+    /// Whether attributes are kept in hidden objects.
+    pub attributes: Attributes,
     /// For how long names and attributes are believed.
     pub metadata_ttl: Duration,
     /// Bytes in flight.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, Clock, Errno, HandleId, Ino, Name, NameError, Timestamp};
+use base::{ByteRange, Clock, Errno, FileKind, HandleId, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
-use namespace::{NewNode, Owner, RenameMode, SetAttr};
+use namespace::{NewNode, Owner, RenameMode, SetAttr, Special, XattrMode};
 use tokio::runtime::Handle;
-use vfs::{Fallocate, Growth, Opened, Pages, Plus, Seek, Vfs};
+use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Vfs};
 
 use crate::answer::{answer, told};
 use crate::process::process_of;
@@ -25,6 +25,12 @@ pub(crate) struct Dispatch {
 /// The bits of a mode that say what a node is, and their value for a file.
 const KIND_BITS: u32 = 0o170_000;
 const KIND_FILE: u32 = 0o100_000;
+
+/// Who keeps the set-uid bit of what it writes to.
+const ROOT: u32 = 0;
+
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
 
 const O_EXCL: i32 = 0o200;
 const RENAME_NOREPLACE: u32 = 1;
@@ -61,16 +67,26 @@ impl Dispatch {
                 let (atime, mtime) = (self.time(atime), self.time(mtime));
                 let mode = mode.map(permissions);
                 let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime: None };
-                answer(
-                    runtime,
-                    async move { Ok(Reply::Attr(vfs.set_attr(ino, change).await?, ttl)) },
-                )
+                let owned_anew = uid.is_some() || gid.is_some();
+                let lent = owned_anew || size.is_some() && caller.uid != ROOT;
+                answer(runtime, async move {
+                    let mut attr = Arc::clone(&vfs).set_attr(ino, change).await?;
+                    if lent {
+                        Arc::clone(&vfs).clear_set_id(ino).await?;
+                        attr = vfs.attr(ino).await?;
+                    }
+                    Ok(Reply::Attr(attr, ttl))
+                })
             }
-            Request::MkNod { parent, name, mode, .. } => {
-                if mode & KIND_BITS != KIND_FILE {
-                    return Err(Errno::EPERM);
-                }
+            Request::MkNod { parent, name, mode, rdev, .. } => {
                 let (name, node) = (checked(name)?, new_node(caller, mode));
+                if let Some(kind) = special(mode)? {
+                    let special = Special { kind, rdev };
+                    return Ok(answer(runtime, async move {
+                        let made = vfs.mknod_special(parent, name, special, node).await?;
+                        Ok(Reply::Entry(made, ttl))
+                    }));
+                }
                 answer(runtime, async move {
                     Ok(Reply::Entry(vfs.mknod(parent, name, node).await?, ttl))
                 })
@@ -102,7 +118,7 @@ impl Dispatch {
             Request::Read { fh, offset, size, .. } => {
                 answer(runtime, async move { Ok(Reply::Data(vfs.read(fh, offset, size).await?)) })
             }
-            Request::Write { fh, offset, data, .. } => self.write(fh, offset, data),
+            Request::Write { fh, offset, data, .. } => self.write(caller, fh, offset, data),
             Request::Flush { fh, .. } => {
                 let closer = process_of(caller.pid);
                 answer(runtime, async move { done(vfs.flush(fh, closer).await) })
@@ -126,18 +142,45 @@ impl Dispatch {
                 answer(runtime, async move { done(vfs.fsync_dir(ino).await) })
             }
             Request::StatFs { .. } => Answer::Now(Ok(Reply::Statfs(self.statfs()))),
-            // Links and nodes that an object cannot be.
-            Request::SymLink { .. } | Request::Link { .. } => return Err(Errno::EPERM),
-            // The kernel does without these after the first answer.
-            Request::ReadLink { .. }
-            | Request::SetXattr { .. }
-            | Request::GetXattr { .. }
-            | Request::ListXattr { .. }
-            | Request::RemoveXattr { .. } => return Err(Errno::ENOSYS),
+            Request::SymLink { parent, name, target } => {
+                let (name, target) = (checked(name)?, target.to_vec());
+                let owner = Owner { uid: caller.uid, gid: caller.gid };
+                answer(runtime, async move {
+                    Ok(Reply::Entry(vfs.symlink(parent, name, target, owner).await?, ttl))
+                })
+            }
+            Request::ReadLink { ino } => {
+                answer(runtime, async move { Ok(Reply::Data(vfs.readlink(ino).await?)) })
+            }
+            // Two names of one object are nothing that a bucket has.
+            Request::Link { .. } => return Err(Errno::EPERM),
+            Request::SetXattr { ino, name, value, flags } => {
+                let (name, value, mode) = (name.to_vec(), value.to_vec(), xattr_mode(flags)?);
+                answer(runtime, async move { done(vfs.set_xattr(ino, name, value, mode).await) })
+            }
+            Request::GetXattr { ino, name, .. } => {
+                let name = name.to_vec();
+                answer(runtime, async move { Ok(Reply::Data(vfs.xattr(ino, name).await?)) })
+            }
+            Request::ListXattr { ino, .. } => {
+                let root = caller.uid == ROOT;
+                let privilege = if root { Privilege::Root } else { Privilege::Ordinary };
+                answer(runtime, async move { Ok(Reply::Data(vfs.xattrs(ino, privilege).await?)) })
+            }
+            Request::RemoveXattr { ino, name } => {
+                let name = name.to_vec();
+                answer(runtime, async move { done(vfs.remove_xattr(ino, name).await) })
+            }
             Request::Fallocate { fh, offset, length, mode, .. } => {
                 let range = ByteRange::at(offset, length).ok_or(Errno::EINVAL)?;
                 let what = fallocate(mode)?;
-                answer(runtime, async move { done(vfs.fallocate(fh, range, what).await) })
+                let lent = caller.uid != ROOT && vfs.has_set_id(fh);
+                answer(runtime, async move {
+                    if lent {
+                        Arc::clone(&vfs).clear_set_id_of(fh).await?;
+                    }
+                    done(vfs.fallocate(fh, range, what).await)
+                })
             }
             Request::Lseek { fh, offset, whence, .. } => {
                 let seek = seek(whence)?;
@@ -148,7 +191,11 @@ impl Dispatch {
                 })
             }
             Request::CopyFileRange { fh, offset, to_fh, to_offset, length, .. } => {
+                let lent = caller.uid != ROOT && vfs.has_set_id(to_fh);
                 answer(runtime, async move {
+                    if lent {
+                        Arc::clone(&vfs).clear_set_id_of(to_fh).await?;
+                    }
                     let copied = vfs.copy((fh, offset), (to_fh, to_offset), length).await?;
                     Ok(Reply::Written(u32::try_from(copied).expect("one call copies little")))
                 })
@@ -197,7 +244,14 @@ impl Dispatch {
     }
 
     /// The data is the request's: only what has to wait takes a copy.
-    fn write(&self, fh: HandleId, offset: u64, data: &[u8]) -> Answer {
+    fn write(&self, caller: Caller, fh: HandleId, offset: u64, data: &[u8]) -> Answer {
+        if caller.uid != ROOT && self.vfs.has_set_id(fh) {
+            let (vfs, data) = (Arc::clone(&self.vfs), data.to_vec());
+            return answer(&self.runtime, async move {
+                Arc::clone(&vfs).clear_set_id_of(fh).await?;
+                Ok(Reply::Written(vfs.write(fh, offset, data).await?))
+            });
+        }
         if let Some(written) = self.vfs.try_write(fh, offset, data) {
             return Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)));
         }
@@ -243,6 +297,27 @@ fn permissions(mode: u32) -> u16 {
 
 fn new_node(caller: Caller, mode: u32) -> NewNode {
     NewNode { mode: permissions(mode), owner: Owner { uid: caller.uid, gid: caller.gid } }
+}
+
+/// The kind of a node without bytes; `None` for a file.
+fn special(mode: u32) -> Result<Option<FileKind>, Errno> {
+    match mode & KIND_BITS {
+        0 | KIND_FILE => Ok(None),
+        0o010_000 => Ok(Some(FileKind::Fifo)),
+        0o140_000 => Ok(Some(FileKind::Socket)),
+        0o020_000 => Ok(Some(FileKind::CharDevice)),
+        0o060_000 => Ok(Some(FileKind::BlockDevice)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn xattr_mode(flags: i32) -> Result<XattrMode, Errno> {
+    match flags {
+        0 => Ok(XattrMode::Set),
+        XATTR_CREATE => Ok(XattrMode::Create),
+        XATTR_REPLACE => Ok(XattrMode::Replace),
+        _ => Err(Errno::EINVAL),
+    }
 }
 
 fn rename_mode(flags: u32) -> Result<RenameMode, Errno> {

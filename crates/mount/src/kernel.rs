@@ -33,6 +33,12 @@ impl vfs::Kernel for FuseKernel {
         }
     }
 
+    fn attr_changed(&self, ino: Ino) {
+        if let Err(error) = self.notifier.inval_attr(ino) {
+            tracing::debug!(%ino, %error, "the kernel keeps the attributes it has for their time");
+        }
+    }
+
     fn write_back(&self, ino: Ino, range: ByteRange) {
         // It writes dirty pages before it drops them.
         if let Err(error) = self.notifier.inval_inode_range(ino, range) {

@@ -24,6 +24,7 @@ pub use error::Error;
 pub use fuse::PassthroughWish;
 pub use lifecycle::serve;
 pub use location::{Location, LocationError};
+pub use namespace::Attributes;
 pub use notice::Notice;
 pub use remote::{Addressing, Credentials};
 pub use store::CacheLimit;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Metrics};
-use fuse::{MountOptions, Session, Unmount, Unmounter};
+use fuse::{MountOptions, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -80,12 +80,15 @@ fn serve_on(
     let serving = runtime.spawn(control::serve(socket.listener, controlled));
     let housekeeping =
         runtime.spawn(keep_house(assembled.store.clone(), Arc::clone(&assembled.clock)));
+    let namespace = Arc::clone(&assembled.namespace);
+    let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
     ready(&notices);
 
     let ended = session.wait();
     signals.abort();
     housekeeping.abort();
+    attributes.abort();
     let left = runtime.block_on(assembled.vfs.drain());
     assembled.ledger.settle();
     serving.abort();
@@ -103,6 +106,7 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
         threads: SESSION_THREADS,
         read_ahead_bytes: READ_AHEAD_BYTES,
         passthrough: config.passthrough,
+        set_id_bits: SetIdBits::ServiceClears,
         ..MountOptions::new(config.location.to_string())
     }
 }

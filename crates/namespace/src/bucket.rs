@@ -15,15 +15,19 @@
 //!   replaces the object, the name gets a new node, and the old one lives on without a name.
 
 mod ask;
+mod attributes;
 mod changes;
 mod entries;
 mod escape;
 mod find;
 mod flight;
+mod foreign;
+mod form;
 mod gather;
 mod idle;
 mod inherit;
 mod keys;
+mod links;
 mod listing;
 mod looks;
 mod merge;
@@ -34,6 +38,7 @@ mod pages;
 mod publish;
 mod record;
 mod rename;
+mod set_attr;
 mod shared;
 mod spans;
 mod split;
@@ -42,9 +47,11 @@ mod sweep;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod time;
 mod tree;
 mod walk;
 mod window;
+mod xattrs;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -53,17 +60,19 @@ use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
 use parking_lot::Mutex;
 use remote::Remote;
+use tokio::sync::Notify;
 
-pub use self::options::BucketOptions;
+pub use self::options::{Attributes, BucketOptions};
 
 use self::changes::Changes;
-use self::nodes::{Kind, Place};
+use self::nodes::Place;
+use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Published, RenameMode,
-    Result, SetAttr, Target,
+    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Owner, Published,
+    RecordId, RenameMode, Result, SetAttr, Special, Target, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -87,15 +96,32 @@ impl Bucket {
             folder_mode: options.folder_mode,
             start: clock.wall(),
         };
-        let tree = Tree::new(defaults, Arc::clone(&ledger));
+        let tree = Tree::new(defaults, options.attributes, Arc::clone(&clock), Arc::clone(&ledger));
         let state = Mutex::new(State {
             tree,
             flights: HashMap::new(),
             streams: HashMap::new(),
             walk: Walk::default(),
         });
-        let changes = Changes::default();
-        Bucket { shared: Arc::new(Shared { remote, clock, ledger, options, changes, state }) }
+        let (changes, noted) = (Changes::default(), Notify::new());
+        let shared = Shared { remote, clock, ledger, options, changes, noted, state };
+        Bucket { shared: Arc::new(shared) }
+    }
+
+    /// Takes over the changes of attributes that an earlier process noted in the ledger and did not
+    /// strike out; they are struck out when they are done. Returns the other records.
+    pub fn replay_attributes(&self, records: Vec<(RecordId, Vec<u8>)>) -> Vec<(RecordId, Vec<u8>)> {
+        let others = |(id, bytes): &(RecordId, Vec<u8>)| match record::read(bytes) {
+            Some((Subject::Attributes, words)) => !self.shared.replay_attributes(*id, words),
+            Some((Subject::Names, _)) | None => true,
+        };
+        records.into_iter().filter(others).collect()
+    }
+
+    /// Writes attributes that were changed here into the bucket, a little later; to be polled for as
+    /// long as there may be changes. [`Namespace::sync`] writes what is left in the end.
+    pub async fn keep_attributes(&self) {
+        self.shared.keep_attributes().await;
     }
 }
 
@@ -164,19 +190,52 @@ impl Namespace for Bucket {
     }
 
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
-        let now = self.shared.clock.wall();
-        let mut state = self.shared.state();
-        let node = state.tree.named_by_kernel("set_attr", ino)?;
-        if let Some(size) = change.size {
-            match &mut node.kind {
-                Kind::File(file) => file.edit(size),
-                Kind::Folder(_) => {
-                    return Err(Error::node(ErrorKind::IsDirectory, "set_attr", ino));
-                }
-            }
-        }
-        node.looks.change(&change, now);
-        Ok(node.attr(ino))
+        self.shared.set_attr(ino, change).await
+    }
+
+    async fn symlink(
+        &self,
+        parent: Ino,
+        name: &Name,
+        target: &[u8],
+        owner: Owner,
+    ) -> Result<Entry> {
+        self.shared.symlink((parent, name), target, owner).await
+    }
+
+    async fn mknod(
+        &self,
+        parent: Ino,
+        name: &Name,
+        special: Special,
+        node: NewNode,
+    ) -> Result<Entry> {
+        self.shared.mknod((parent, name), special, node).await
+    }
+
+    async fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        self.shared.revalidate("readlink", ino).await?;
+        Ok(self.shared.readlink(ino).await?.to_vec())
+    }
+
+    async fn xattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        self.shared.xattr(ino, name).await
+    }
+
+    async fn xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        Ok(self.shared.xattrs_of("listxattr", ino).await?.keys().cloned().collect())
+    }
+
+    async fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        self.shared.set_xattr(ino, name, value, mode).await
+    }
+
+    async fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        self.shared.remove_xattr(ino, name).await
+    }
+
+    async fn sync(&self, dir: Option<Ino>) -> Result<()> {
+        self.shared.sync_attributes(dir).await
     }
 
     async fn content(&self, ino: Ino) -> Result<Content> {

@@ -11,7 +11,7 @@ mod ledger;
 mod listing;
 mod node;
 
-pub use bucket::{Bucket, BucketOptions};
+pub use bucket::{Attributes, Bucket, BucketOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};

@@ -48,8 +48,9 @@ def create(request):
 
 
 def put(request):
+    extra = {"Metadata": request.get("metadata", {})}
     with open(request["file"], "rb") as file:
-        s3.upload_fileobj(file, request["bucket"], request["key"])
+        s3.upload_fileobj(file, request["bucket"], request["key"], ExtraArgs=extra)
 
 
 def put_many(request):

@@ -66,6 +66,15 @@ impl<'a> Bucket<'a> {
         self.try_put(key, bytes).unwrap_or_else(|error| panic!("put {key}: {error}"));
     }
 
+    /// Makes or replaces an object with metadata.
+    pub fn put_with(&self, key: &str, bytes: &[u8], metadata: &BTreeMap<String, String>) {
+        let file = self.client.files.join(unique());
+        fs::write(&file, bytes).expect("the scratch disk takes a file");
+        let request = json!({"do": "put", "key": key, "file": file, "metadata": metadata});
+        self.ask(request).unwrap_or_else(|error| panic!("put {key}: {error}"));
+        fs::remove_file(&file).expect("written above");
+    }
+
     /// Makes or replaces an object; the error is the store's own word for it.
     pub fn try_put(&self, key: &str, bytes: &[u8]) -> Result<(), String> {
         let file = self.client.files.join(unique());
@@ -114,8 +123,15 @@ impl<'a> Bucket<'a> {
             .unwrap_or_else(|error| panic!("delete {key}: {error}"));
     }
 
-    /// All keys, sorted.
+    /// All keys but those of the hidden objects that have attributes, sorted.
     pub fn keys(&self) -> Vec<String> {
+        let mut keys = self.all_keys();
+        keys.retain(|key| !has_attributes(key));
+        keys
+    }
+
+    /// All keys, sorted.
+    pub fn all_keys(&self) -> Vec<String> {
         let answer = self.ask(json!({"do": "keys"})).expect("the bucket is there");
         let keys = answer.as_array().expect("a list of keys").iter();
         keys.map(|key| key.as_str().expect("keys are text here").to_owned()).collect()
@@ -126,11 +142,12 @@ impl<'a> Bucket<'a> {
         let answer =
             self.ask(json!({"do": "sha256", "prefix": prefix})).expect("the bucket is there");
         let sums = answer.as_object().expect("a map of sums").iter();
-        sums.map(|(key, sum)| {
-            let key = key.strip_prefix(prefix).expect("listed by it");
-            (key.to_owned(), sum.as_str().expect("sums are text").to_owned())
-        })
-        .collect()
+        sums.filter(|(key, _)| !has_attributes(key))
+            .map(|(key, sum)| {
+                let key = key.strip_prefix(prefix).expect("listed by it");
+                (key.to_owned(), sum.as_str().expect("sums are text").to_owned())
+            })
+            .collect()
     }
 
     /// How many multipart uploads were begun and neither finished nor given up.
@@ -179,6 +196,12 @@ impl Client {
             None => Ok(answer["answer"].take()),
         }
     }
+}
+
+/// Whether a key is that of a hidden object with the attributes of a folder's entries.
+fn has_attributes(key: &str) -> bool {
+    let last = key.rsplit('/').next().unwrap_or(key);
+    last.starts_with(".quayfs-attributes")
 }
 
 fn unique() -> String {

@@ -20,3 +20,6 @@ impl Access {
         }
     }
 }
+
+/// The set-uid and set-gid bits of a mode.
+pub(crate) const SET_ID: u16 = 0o6000;

@@ -88,9 +88,9 @@ impl Vfs {
         }
     }
 
-    /// Commits everything; returns what could not be.
+    /// Commits everything, attributes too; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let unpublished = stream::iter(self.files.staged())
+        let mut unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
             .map(|file| async move { self.commit(&file).await })
             .buffer_unordered(DRAIN_FILES_MAX)
             .filter_map(|committed| async {
@@ -98,6 +98,10 @@ impl Vfs {
             })
             .collect()
             .await;
+        if let Err(error) = self.namespace.sync(None).await {
+            let reason = format!("attributes have yet to get into the bucket: {error}");
+            unpublished.push(Unpublished { reason });
+        }
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");
         }

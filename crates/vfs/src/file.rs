@@ -9,6 +9,7 @@ use store::Staged;
 use tokio::sync::{Notify, OwnedMutexGuard};
 use transfer::Download;
 
+use crate::access::SET_ID;
 use crate::io_mode::IoMode;
 
 /// The right to change what is published of a file.
@@ -42,6 +43,8 @@ pub(crate) struct File {
     announced: AtomicBool,
     /// Whether a task is on its way to commit it.
     committing: AtomicBool,
+    /// Whether it has set-uid or set-gid bits, as far as was told.
+    set_id: AtomicBool,
     /// Wakes that task from its wait.
     nudge: Notify,
     /// A reason to commit that the task may have ended without hearing.
@@ -153,6 +156,7 @@ impl File {
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
             committing: AtomicBool::new(false),
+            set_id: AtomicBool::new(false),
             nudge: Notify::new(),
             nudged_anew: AtomicBool::new(false),
         }
@@ -258,12 +262,23 @@ impl File {
 
     /// `attr` as of now: names know the published size and time only.
     pub(crate) fn overlay(&self, attr: &mut Attr) {
+        self.mode_is(attr.mode);
         attr.size = self.size();
         if let Some(Times { mtime, ctime }) = self.written() {
             attr.mtime = mtime;
             // Names tell of what is no change of the bytes, such as a name less.
             attr.ctime = attr.ctime.max(ctime);
         }
+    }
+
+    /// These are its permission bits now.
+    pub(crate) fn mode_is(&self, mode: u16) {
+        self.set_id.store(mode & SET_ID != 0, Ordering::Relaxed);
+    }
+
+    /// Whether it has set-uid or set-gid bits.
+    pub(crate) fn has_set_id(&self) -> bool {
+        self.set_id.load(Ordering::Relaxed)
     }
 
     /// The upload `id` failed in a way that leaves open whether it arrived.

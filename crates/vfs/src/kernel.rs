@@ -14,6 +14,11 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// Has what was written to `range` of `ino` through a mapping sent to us, as writes. Waits for
     /// their answers: never to be called where those would wait for the caller.
     fn write_back(&self, ino: Ino, range: ByteRange);
+
+    /// Has the attributes of `ino` asked for again. Never waits.
+    fn attr_changed(&self, ino: Ino) {
+        let _ = ino;
+    }
 }
 
 /// A backing file that the kernel knows; given back on drop.

@@ -17,6 +17,7 @@ mod note;
 mod ops;
 mod order;
 mod recover;
+mod set_id;
 mod vfs;
 
 pub use access::Access;
@@ -28,6 +29,7 @@ pub use ops::dir::{DirEntry, DirPage, Plus};
 pub use ops::fallocate::Fallocate;
 pub use ops::open::{Opened, Pages};
 pub use ops::statfs::Space;
+pub use ops::xattr::Privilege;
 pub use recover::Recovered;
 pub use store::{Growth, Seek};
 pub use vfs::{Pending, Unpublished, Vfs, VfsOptions};

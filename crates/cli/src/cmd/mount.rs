@@ -137,6 +137,7 @@ fn config(args: &MountArgs) -> Result<Config> {
             Some(CacheSize(bytes)) => CacheLimit::Bytes(bytes),
             None => CacheLimit::KeepFree { percent: 10 },
         },
+        attributes: args.attributes,
         metadata_ttl: args.metadata_ttl,
         memory_bytes_max: args.memory_limit,
         part_bytes: args.part_size,

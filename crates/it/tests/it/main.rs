@@ -19,6 +19,7 @@ mod failing_store;
 mod files;
 mod folder;
 mod full_disk;
+mod keeping;
 mod layers;
 mod listings;
 mod locks;

@@ -7,10 +7,12 @@ use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, Version};
 
+use super::attributes::note::What;
+use super::attributes::place;
 use super::changes::Claim;
 use super::inherit::inherited;
 use super::looks::{Looks, Source};
-use super::nodes::{Bytes, File, Folder, Kind, Place};
+use super::nodes::{File, Folder, Kind, Place};
 use super::shared::{Shared, State};
 use super::{keys, listing};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
@@ -55,10 +57,13 @@ impl Shared {
         let mut state = self.state();
         state.check_free("create", parent, name)?;
         let new = state.inherited(new, FileKind::File, parent);
-        let file = Kind::File(File { size: 0, bytes: Bytes::Local { beneath } });
+        let file = Kind::File(File::local(beneath));
         let ino = self.make(&mut state, (parent, name), file, new, now);
         self.changes.note(parent, name);
-        Ok(state.entry(name, ino))
+        let entry = state.entry(name, ino);
+        drop(state);
+        self.noted.notify_one();
+        Ok(entry)
     }
 
     /// The marker of the folder `parent` if a file `name` in it would have its key.
@@ -110,10 +115,20 @@ impl Shared {
         state.check_free("mkdir", parent, name)?;
         let folder = Folder { marker: true, ..Folder::default() };
         let ino = self.make(&mut state, (parent, name), Kind::Folder(folder), new, now);
-        Ok(state.entry(name, ino))
+        let entry = state.entry(name, ino);
+        drop(state);
+        self.note_made("mkdir", ino);
+        Ok(entry)
     }
 
-    fn make(
+    /// What was just made in the bucket may deviate from what its listing tells.
+    pub(super) fn note_made(&self, op: &'static str, ino: Ino) {
+        if let Err(error) = self.note(ino, What::Attributes) {
+            tracing::warn!(op, %error, "attributes are not safe from a crash yet");
+        }
+    }
+
+    pub(super) fn make(
         &self,
         state: &mut State,
         place: (Ino, &Name),
@@ -153,6 +168,10 @@ impl Shared {
         }
         if below.marker {
             self.keep_folder("rmdir", parent, name).await?;
+        }
+        // The marker last: without it what is hidden would be all that is left.
+        self.clear_hidden("rmdir", &prefix).await?;
+        if below.marker {
             self.remote.delete(&prefix).await.map_err(|error| Error::remote("rmdir", error))?;
         }
         // A file made in the folder meanwhile keeps it.
@@ -190,6 +209,8 @@ impl Shared {
         }
         state.tree.detach(ino, &Place::Unlinked);
         state.tree.names_changed(parent, now);
+        drop(state);
+        self.record_noted_or_log("remove", ino);
     }
 
     /// Makes sure that the folder `dir` is there without its entry `leaving`, which has an object
@@ -228,13 +249,51 @@ impl Shared {
     }
 
     async fn would_vanish(&self, op: &'static str, prefix: &Key, leaving: &Name) -> Result<bool> {
-        // One more than the marker and what leaves, and some that are hidden.
-        let request = ListRequest { entries_max: 6, ..listing::page(prefix, None) };
-        let page = self.remote.list(&request).await;
-        let entries = page.map_err(|error| Error::remote(op, error))?.entries;
         let (file, folder) = (keys::file(prefix, leaving), keys::folder(prefix, leaving));
-        let mut shown = entries.iter().filter(|entry| !keys::is_hidden(prefix, entry.key()));
-        Ok(shown.all(|entry| *entry.key() == file || *entry.key() == folder))
+        // One more than the marker and what leaves, and some that are hidden; in a large folder many
+        // are.
+        let mut request = ListRequest { entries_max: 6, ..listing::page(prefix, None) };
+        loop {
+            let page = self.remote.list(&request).await;
+            let page = page.map_err(|error| Error::remote(op, error))?;
+            let entries = page.entries.iter();
+            let mut shown = entries.filter(|entry| !keys::is_hidden(prefix, entry.key()));
+            if !shown.all(|entry| *entry.key() == file || *entry.key() == folder) {
+                return Ok(false);
+            }
+            match page.next {
+                None => return Ok(true),
+                next => {
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
+                }
+            }
+            request.entries_max = listing::PAGE_ENTRIES_MAX;
+        }
+    }
+
+    /// Removes the attribute objects of a folder that has nothing else but its marker.
+    pub(super) async fn clear_hidden(&self, op: &'static str, prefix: &Key) -> Result<()> {
+        if !place::has_attributes(prefix) {
+            return Ok(());
+        }
+        let hidden = prefix.join(place::OBJECT);
+        let mut request = listing::below(&hidden, listing::PAGE_ENTRIES_MAX);
+        let mut keys: Vec<Key> = Vec::new();
+        loop {
+            let page = self.remote.list(&request).await;
+            let page = page.map_err(|error| Error::remote(op, error))?;
+            keys.extend(page.entries.into_iter().filter_map(|entry| match entry {
+                remote::Entry::Object(key, _) => Some(key),
+                remote::Entry::Prefix(_) => None,
+            }));
+            match page.next {
+                None => break,
+                next => {
+                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
+                }
+            }
+        }
+        self.delete_attributes(&keys, prefix).await
     }
 
     /// Removes the object `key` of a file in the folder `dir`. If it is the folder's own, the folder
@@ -271,7 +330,7 @@ impl Shared {
 
 impl State {
     /// Fails unless `parent` is a folder with a name and without the entry `name`.
-    fn check_free(&self, op: &'static str, parent: Ino, name: &Name) -> Result<()> {
+    pub(super) fn check_free(&self, op: &'static str, parent: Ino, name: &Name) -> Result<()> {
         self.tree.prefix(op, parent)?;
         match self.tree.child(parent, name) {
             Some(_) => Err(Error::name(ErrorKind::Exists, op, name)),
@@ -280,7 +339,7 @@ impl State {
     }
 
     /// `new` as it is to be in the folder `parent`.
-    fn inherited(&self, new: NewNode, kind: FileKind, parent: Ino) -> NewNode {
+    pub(super) fn inherited(&self, new: NewNode, kind: FileKind, parent: Ino) -> NewNode {
         self.tree.node(parent).map_or(new, |folder| inherited(new, kind, &folder.looks))
     }
 

@@ -7,10 +7,13 @@ use base::{FileKind, Ino, Name};
 use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
 
 use super::ask::Ask;
+use super::attributes::item::OWN;
+use super::attributes::read::Want;
 use super::flight::Scope;
 use super::keys::{self, Company, Meant};
 use super::listing::{self, Seen, There, Told};
-use super::nodes::{Kind, Place};
+use super::looks::Source;
+use super::nodes::{Kind, Node, Place};
 use super::shared::{Shared, State};
 use super::tree::Tree;
 use crate::{Error, ErrorKind, Result};
@@ -62,7 +65,7 @@ impl Shared {
             let covers = answer.range.as_ref().is_some_and(|range| range.covers(name));
             let state = self.state();
             match state.tree.child(parent, name) {
-                Some(ino) if covers => return Ok(Some(ino)),
+                Some(ino) if covers && !state.tree.is_doubtful(ino) => return Ok(Some(ino)),
                 // Else it was told of and is forgotten already, for want of room.
                 None if covers && state.tree.covered(parent, name) => return Ok(None),
                 Some(_) | None => {}
@@ -74,16 +77,22 @@ impl Shared {
     /// Makes sure that what is remembered of `ino` is at most the time to live old.
     pub(super) async fn revalidate(self: &Arc<Self>, op: &'static str, ino: Ino) -> Result<()> {
         let now = self.clock.monotonic();
-        let (parent, name) = {
+        let place = {
             let mut state = self.state();
             let node = state.tree.named_by_kernel(op, ino)?;
-            if node.unpublished() || node.fresh(now, self.options.metadata_ttl) {
+            let believed =
+                node.fresh(now, self.options.metadata_ttl) && node.looks.source != Source::Doubtful;
+            if node.unpublished() || believed {
                 return Ok(());
             }
             match node.place.clone() {
-                Place::Named { parent, name } => (parent, name),
-                Place::Root | Place::Unlinked | Place::Replaced => return Ok(()),
+                Place::Named { parent, name } => Some((parent, name)),
+                Place::Root => None,
+                Place::Unlinked | Place::Replaced => return Ok(()),
             }
+        };
+        let Some((parent, name)) = place else {
+            return self.freshen(op, &Key::from(""), Want::One(OWN)).await;
         };
         self.find(op, parent, &name).await.map(|_| ())
     }
@@ -123,29 +132,62 @@ impl Shared {
         let ticket = self.changes.ticket();
         let as_of = self.clock.monotonic();
         let meant = keys::meant(prefix, name).map_err(|kind| Error::name(kind, op, name))?;
-        let told = match meant {
+        let (told, marked) = match meant {
             Meant::Chunk(_) => {
                 let folder = self.shows_any(op, &keys::folder(prefix, name)).await?;
-                vec![(name.clone(), if folder { There::Folder } else { There::Nothing })]
+                let there = if folder { There::Folder } else { There::Nothing };
+                (vec![(name.clone(), there)], Marked::No)
             }
             Meant::Part(part) | Meant::Beside(part) => {
-                let asked = self.ask_about_part(op, prefix, &part).await;
-                asked.map_err(|error| not_taken(op, name, error))?
+                // What is said of the object, or of the folder, is in the same place mostly.
+                let (asked, said) = futures::join!(
+                    self.ask_about_part(op, prefix, &part),
+                    self.freshen(op, prefix, Want::One(&part)),
+                );
+                said?;
+                let asked = asked.map_err(|error| not_taken(op, name, error))?;
+                if asked.0.iter().any(|(_, there)| *there == There::Folder) {
+                    let folder = [&part[..], b"/"].concat();
+                    self.freshen(op, prefix, Want::One(&folder)).await?;
+                }
+                asked
             }
         };
-        let mut state = self.state();
-        if state.is_at(parent, prefix) {
-            for (told, there) in told {
-                // Nobody asked whether something is beside a folder, and mostly there is nothing.
-                let news = there != There::Nothing || state.tree.child(parent, &told).is_some();
-                if told == *name || news {
-                    state.tree.tell_one(&ticket, (parent, &told), there, as_of);
+        let found = {
+            let mut state = self.state();
+            if state.is_at(parent, prefix) {
+                for (told, there) in told {
+                    // Nobody asked whether something is beside a folder, and mostly there is nothing.
+                    let news = there != There::Nothing || state.tree.child(parent, &told).is_some();
+                    if told == *name || news {
+                        state.tree.tell_one(&ticket, (parent, &told), there, as_of);
+                    }
                 }
             }
+            let found = state.tree.child(parent, name);
+            state.tree.shrink(self.options.nodes_max, found);
+            found
+        };
+        if let (Some(ino), Marked::Yes) = (found, marked) {
+            self.ask_marker(ino, &keys::folder(prefix, name)).await;
         }
-        let found = state.tree.child(parent, name);
-        state.tree.shrink(self.options.nodes_max, found);
         Ok(found)
+    }
+
+    /// The marker of the folder `ino` may say how the folder looks, if nobody else does.
+    pub(super) async fn ask_marker(&self, ino: Ino, marker: &Key) {
+        let is_assumed = |node: &Node| node.looks.source == Source::Assumed;
+        if !self.state().tree.node(ino).is_some_and(is_assumed) {
+            return;
+        }
+        // Without an answer the folder looks as folders do.
+        let Ok(meta) = self.remote.head(marker).await else { return };
+        let mut state = self.state();
+        if let Some(node) = state.tree.node_mut(ino)
+            && is_assumed(node)
+        {
+            node.looks = node.looks.with_metadata(&meta.metadata);
+        }
     }
 
     /// What the bucket has of `part` in the folder `prefix`, by name; a folder comes before what is
@@ -155,12 +197,17 @@ impl Shared {
         op: &'static str,
         prefix: &Key,
         part: &[u8],
-    ) -> Result<Vec<(Name, There)>> {
+    ) -> Result<(Vec<(Name, There)>, Marked)> {
         let object = prefix.join(part);
         let below = object.join(b"/");
         let (object, folder) =
             futures::join!(self.look_at(op, &object, part), self.first_below(op, &below, 1));
-        let (object, folder) = (object?, !folder?.is_empty());
+        let (object, folder) = (object?, folder?);
+        let marked = match folder.first() {
+            Some(Entry::Object(key, meta)) if *key == below && meta.size == 0 => Marked::Yes,
+            Some(_) | None => Marked::No,
+        };
+        let folder = !folder.is_empty();
         let is = |company| {
             let name = keys::name(prefix, part, company);
             name.filter(|name| !keys::is_chunk_name(name))
@@ -172,7 +219,8 @@ impl Shared {
             (None, false) => (There::Nothing, There::Nothing),
         };
         let told = [(is(Company::Alone), name), (is(Company::Folder), beside)];
-        Ok(told.into_iter().filter_map(|(name, there)| Some((name?, there))).collect())
+        let told = told.into_iter().filter_map(|(name, there)| Some((name?, there)));
+        Ok((told.collect(), marked))
     }
 
     /// The object `key`, whose last part is `part`, if it is there as a file.
@@ -300,6 +348,13 @@ fn not_taken(op: &'static str, name: &Name, error: Error) -> Error {
     }
 }
 
+/// Whether a folder has a marker of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marked {
+    Yes,
+    No,
+}
+
 /// What the bucket has below a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LookBelow {
@@ -324,7 +379,7 @@ impl Tree {
         match folder.children.get(name) {
             Some(&ino) => {
                 let node = self.node(ino).expect("a child is remembered");
-                if node.unpublished() || node.fresh(now, ttl) {
+                if node.unpublished() || node.fresh(now, ttl) && !self.is_doubtful(ino) {
                     Known::Present(ino)
                 } else {
                     Known::Unknown
@@ -347,6 +402,11 @@ impl Tree {
     /// Whether the bucket's last word on `name` is remembered.
     fn covered(&self, parent: Ino, name: &Name) -> bool {
         self.folder(parent).is_some_and(|folder| folder.windows.covering(name).is_some())
+    }
+
+    /// Whether the object of `ino` is to be asked how it looks.
+    pub(super) fn is_doubtful(&self, ino: Ino) -> bool {
+        self.node(ino).is_some_and(|node| node.looks.source == Source::Doubtful)
     }
 
     /// Whether `ino` is a folder.

@@ -24,6 +24,8 @@ pub(super) struct Answer {
     pub(super) page: Page,
     pub(super) ticket: Arc<Ticket>,
     pub(super) as_of: Duration,
+    /// Whether the page begins with the folder.
+    pub(super) begins: bool,
 }
 
 /// A listing of a folder under one prefix.
@@ -113,7 +115,7 @@ impl Gather {
         if !state.is_at(self.dir, &self.prefix) {
             return Found::Elsewhere;
         }
-        let Answer { span, page: Page { entries, next }, ticket, as_of } = answer;
+        let Answer { span, page: Page { entries, next }, ticket, as_of, begins: _ } = answer;
         let rests: Vec<&[u8]> = entries.iter().map(|entry| rest(&self.prefix, entry)).collect();
         let part = self.spans.learn(span, &rests, next);
         let told = self.sort(span, &part, (entries, as_of));

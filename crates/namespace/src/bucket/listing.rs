@@ -14,6 +14,16 @@ use super::keys::{self, Company, Line};
 /// The most entries that stores put on one page.
 pub(super) const PAGE_ENTRIES_MAX: u16 = 1000;
 
+/// What is beside the metadata of an object in a listing that was asked for it; no store takes such a
+/// name.
+const ASKED: &str = "";
+
+/// `metadata`, asked for, as that of a line of a listing, which has none of its own.
+pub(super) fn asked(mut metadata: Metadata) -> Metadata {
+    metadata.insert(ASKED.to_owned(), String::new());
+    metadata
+}
+
 /// An object as the bucket described it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -116,10 +126,11 @@ impl Told {
 }
 
 impl Seen {
-    /// As a listing describes it.
+    /// As a listing describes it, and what was asked of the object beside it.
     fn listed(meta: Meta) -> Seen {
-        let Meta { size, version, modified, metadata: _ } = meta;
-        Seen { size, version, modified, metadata: None }
+        let Meta { size, version, modified, mut metadata } = meta;
+        let asked = metadata.remove(ASKED).is_some();
+        Seen { size, version, modified, metadata: asked.then_some(metadata) }
     }
 
     /// As a HEAD describes it.

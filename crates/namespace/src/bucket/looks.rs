@@ -1,26 +1,36 @@
 //! Mode, owner and times of a node, and how objects carry them.
-//!
-//! Objects carry them as s3fs and others do, in user metadata: `mode` (decimal, with the bits of
-//! the file's kind), `uid`, `gid`, `mtime` (seconds, perhaps with a fraction).
 
 use base::{FileKind, Timestamp};
 use remote::Metadata;
 
+use super::attributes::item::Item;
+use super::foreign;
+use super::time::text_of;
 use crate::{Owner, SetAttr};
-
-const KIND_FILE: u32 = 0o100_000;
-const KIND_FOLDER: u32 = 0o040_000;
-const MODE_BITS: u32 = 0o7777;
 
 /// Who says how a node looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// Nobody: these are the mount's defaults and the listing's time.
     Assumed,
+    /// Nobody yet, but the folder's attribute object had something to say of the object that was
+    /// there before: the object itself is to be asked.
+    Doubtful,
     /// The object's own metadata.
     Object,
+    /// The folder's attribute object.
+    Kept,
     /// Somebody on this mount; counts as long as the object is the one we know.
     Here,
+}
+
+/// Whether somebody gave mode and owner, all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// Nobody: they are the mount's defaults, but for what was changed.
+    Nobody,
+    /// Somebody: they are the same in every mount.
+    Somebody,
 }
 
 /// Mode, owner and times.
@@ -32,39 +42,59 @@ pub(super) struct Looks {
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
     pub(super) source: Source,
+    pub(super) said: Said,
 }
 
 impl Looks {
     /// All times are `time`.
     pub(super) fn new(mode: u16, owner: Owner, time: Timestamp, source: Source) -> Looks {
-        Looks { mode, owner, atime: time, mtime: time, ctime: time, source }
+        let said = match source {
+            Source::Here => Said::Somebody,
+            Source::Assumed | Source::Doubtful | Source::Object | Source::Kept => Said::Nobody,
+        };
+        Looks { mode, owner, atime: time, mtime: time, ctime: time, source, said }
     }
 
     /// What `metadata` says, and for the rest what was assumed.
     pub(super) fn with_metadata(mut self, metadata: &Metadata) -> Looks {
+        let foreign = foreign::looks(metadata);
         self.source = Source::Object;
-        let number = |key| metadata.get(key)?.trim().parse::<u32>().ok();
-        if let Some(mode) = number("mode") {
-            self.mode = u16::try_from(mode & MODE_BITS).expect("12 bits");
+        self.said = said(foreign.mode, foreign.uid, foreign.gid);
+        self.mode = foreign.mode.unwrap_or(self.mode);
+        self.owner.uid = foreign.uid.unwrap_or(self.owner.uid);
+        self.owner.gid = foreign.gid.unwrap_or(self.owner.gid);
+        self.with_times(foreign.mtime, foreign.atime, foreign.ctime)
+    }
+
+    /// What the attribute object says, and for the rest what was assumed.
+    pub(super) fn with_item(mut self, item: &Item) -> Looks {
+        self.source = Source::Kept;
+        self.said = said(item.mode, item.uid, item.gid);
+        self.mode = item.mode.unwrap_or(self.mode);
+        self.owner.uid = item.uid.unwrap_or(self.owner.uid);
+        self.owner.gid = item.gid.unwrap_or(self.owner.gid);
+        self.with_times(item.mtime, item.atime, item.ctime)
+    }
+
+    fn with_times(
+        mut self,
+        mtime: Option<Timestamp>,
+        atime: Option<Timestamp>,
+        ctime: Option<Timestamp>,
+    ) -> Looks {
+        if let Some(mtime) = mtime {
+            (self.mtime, self.atime) = (mtime, mtime);
         }
-        if let Some(uid) = number("uid") {
-            self.owner.uid = uid;
-        }
-        if let Some(gid) = number("gid") {
-            self.owner.gid = gid;
-        }
-        if let Some(mtime) = metadata.get("mtime").and_then(|text| time_of(text)) {
-            self.mtime = mtime;
-            self.atime = mtime;
-        }
+        self.atime = atime.unwrap_or(self.atime);
+        self.ctime = ctime.unwrap_or(self.ctime);
         self
     }
 
     /// What an object is to carry.
     pub(super) fn metadata(&self, kind: FileKind) -> Metadata {
-        let kind = if kind == FileKind::Directory { KIND_FOLDER } else { KIND_FILE };
+        let mode = foreign::kind_bits(kind) | u32::from(self.mode);
         Metadata::from([
-            ("mode".to_owned(), (kind | u32::from(self.mode)).to_string()),
+            ("mode".to_owned(), mode.to_string()),
             ("uid".to_owned(), self.owner.uid.to_string()),
             ("gid".to_owned(), self.owner.gid.to_string()),
             ("mtime".to_owned(), text_of(self.mtime)),
@@ -92,33 +122,8 @@ impl Looks {
     }
 }
 
-/// Seconds since 1970, with nine digits behind the point.
-fn text_of(time: Timestamp) -> String {
-    if time.secs < 0 && time.nanos > 0 {
-        // Seconds are rounded down: half a second before 1970 is -1 and 500,000,000.
-        return format!("-{}.{:09}", -(time.secs + 1), 1_000_000_000 - time.nanos);
-    }
-    format!("{}.{:09}", time.secs, time.nanos)
-}
-
-fn time_of(text: &str) -> Option<Timestamp> {
-    let text = text.trim();
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if !digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') || fraction.contains('.') {
-        return None;
-    }
-    let secs: i64 = whole.parse().ok()?;
-    let padded: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-    let nanos: u32 = padded.parse().ok()?;
-    Some(match (negative, nanos) {
-        (false, _) => Timestamp { secs, nanos },
-        (true, 0) => Timestamp { secs: -secs, nanos },
-        (true, _) => Timestamp { secs: -secs - 1, nanos: 1_000_000_000 - nanos },
-    })
+fn said(mode: Option<u16>, uid: Option<u32>, gid: Option<u32>) -> Said {
+    if mode.is_some() && uid.is_some() && gid.is_some() { Said::Somebody } else { Said::Nobody }
 }
 
 #[cfg(test)]
@@ -126,7 +131,7 @@ mod tests {
     use base::{FileKind, Timestamp};
     use remote::Metadata;
 
-    use super::{Looks, Source, text_of, time_of};
+    use super::{Looks, Said, Source};
     use crate::Owner;
 
     const ASSUMED: Looks = Looks {
@@ -136,30 +141,11 @@ mod tests {
         mtime: Timestamp { secs: 5, nanos: 0 },
         ctime: Timestamp { secs: 5, nanos: 0 },
         source: Source::Assumed,
+        said: Said::Nobody,
     };
 
     fn metadata(pairs: &[(&str, &str)]) -> Metadata {
         pairs.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
-    }
-
-    #[test]
-    fn times_are_written_and_read_to_the_nanosecond() {
-        for (text, secs, nanos) in [
-            ("0.000000000", 0, 0),
-            ("1700000000.000000001", 1_700_000_000, 1),
-            ("-1.000000000", -1, 0),
-            ("-0.500000000", -1, 500_000_000),
-            ("-1.250000000", -2, 750_000_000),
-        ] {
-            let time = Timestamp { secs, nanos };
-            assert_eq!(text_of(time), text);
-            assert_eq!(time_of(text), Some(time), "{text}");
-        }
-        assert_eq!(time_of("17"), Some(Timestamp { secs: 17, nanos: 0 }));
-        assert_eq!(time_of("17.5"), Some(Timestamp { secs: 17, nanos: 500_000_000 }));
-        for wrong in ["", "x", "1.2.3", "+5", "1e9", "2024-01-01", "1.-5"] {
-            assert_eq!(time_of(wrong), None, "{wrong}");
-        }
     }
 
     #[test]
@@ -176,6 +162,7 @@ mod tests {
         let written = ASSUMED.metadata(FileKind::File);
         assert_eq!(written["mode"], "33188");
         let read = ASSUMED.with_metadata(&written);
-        assert_eq!(Looks { source: Source::Assumed, ..read }, ASSUMED);
+        assert_eq!((read.source, read.said), (Source::Object, Said::Somebody));
+        assert_eq!(Looks { source: Source::Assumed, said: Said::Nobody, ..read }, ASSUMED);
     }
 }

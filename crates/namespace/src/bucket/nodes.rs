@@ -1,12 +1,15 @@
 //! What is remembered of one file or folder.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Attr, FileKind, Ino, Name};
+use base::{Attr, FileKind, Ino, Name, Timestamp};
 use remote::{Key, Version};
 
 use super::ask::Interest;
+use super::attributes::item::Xattrs;
+use super::form::Form;
 use super::idle::Tick;
 use super::looks::Looks;
 use super::window::Windows;
@@ -21,6 +24,15 @@ pub(super) struct Node {
     /// remembered is not to be believed.
     pub(super) as_of: Option<Duration>,
     pub(super) hold: Hold,
+    pub(super) xattrs: Arc<Xattrs>,
+}
+
+/// What is told of a node by others than a listing.
+#[derive(Clone, Debug)]
+pub(super) struct Outfit {
+    pub(super) looks: Looks,
+    pub(super) form: Form,
+    pub(super) xattrs: Arc<Xattrs>,
 }
 
 /// Where a node is found.
@@ -65,6 +77,9 @@ pub(super) struct File {
     /// Its size as this mount has it.
     pub(super) size: u64,
     pub(super) bytes: Bytes,
+    pub(super) form: Form,
+    /// A version of the object, and when the store took it in, as far as somebody said so.
+    pub(super) taken_in: Option<(Version, Timestamp)>,
 }
 
 /// Where the newest bytes of a file are.
@@ -120,6 +135,20 @@ impl Node {
         }
     }
 
+    /// Takes over what was told of it.
+    pub(super) fn put_on(&mut self, outfit: Outfit) {
+        let Outfit { looks, form, xattrs } = outfit;
+        self.looks = looks;
+        self.xattrs = xattrs;
+        if let Kind::File(file) = &mut self.kind {
+            match (&file.form, form) {
+                // The target is known already.
+                (Form::Link(Some(_)), Form::Link(None)) => {}
+                (_, form) => file.form = form,
+            }
+        }
+    }
+
     /// Whether it was so at most `ttl` before `now`.
     pub(super) fn fresh(&self, now: Duration, ttl: Duration) -> bool {
         self.as_of.is_some_and(|as_of| now < as_of + ttl)
@@ -135,16 +164,16 @@ impl Node {
 
     /// What `stat` says.
     pub(super) fn attr(&self, ino: Ino) -> Attr {
-        let (kind, size, links) = match &self.kind {
-            Kind::File(file) => (FileKind::File, file.size, 1),
+        let (kind, size, links, rdev) = match &self.kind {
+            Kind::File(file) => (file.form.kind(), file.shown_size(), 1, file.form.rdev()),
             // Its name, its `.`, and the `..` of each folder in it, as far as they are known.
-            Kind::Folder(folder) => (FileKind::Directory, 0, 2 + folder.folders),
+            Kind::Folder(folder) => (FileKind::Directory, 0, 2 + folder.folders, 0),
         };
         let nlink = match self.place {
             Place::Root | Place::Named { .. } => links,
             Place::Unlinked | Place::Replaced => 0,
         };
-        let Looks { mode, owner, atime, mtime, ctime, source: _ } = self.looks;
+        let Looks { mode, owner, atime, mtime, ctime, source: _, said: _ } = self.looks;
         Attr {
             ino,
             kind,
@@ -153,7 +182,7 @@ impl Node {
             uid: owner.uid,
             gid: owner.gid,
             nlink,
-            rdev: 0,
+            rdev,
             atime,
             mtime,
             ctime,
@@ -180,7 +209,28 @@ impl Folder {
 impl File {
     /// A file whose bytes are in the bucket.
     pub(super) fn stored(stored: Stored) -> File {
-        File { size: stored.size, bytes: Bytes::Object(stored) }
+        let (size, bytes) = (stored.size, Bytes::Object(stored));
+        File { size, bytes, form: Form::Plain, taken_in: None }
+    }
+
+    /// A file that so far exists only here; `beneath` is the object that has its key.
+    pub(super) fn local(beneath: Option<Version>) -> File {
+        let bytes = Bytes::Local { beneath };
+        File { size: 0, bytes, form: Form::Plain, taken_in: None }
+    }
+
+    /// When the store took in the object that has the file's name, if that is known.
+    pub(super) fn modified(&self) -> Option<Timestamp> {
+        let (version, time) = self.taken_in.as_ref()?;
+        (Some(version) == self.in_bucket()).then_some(*time)
+    }
+
+    /// The length of a link is that of its target, wherever that stands.
+    fn shown_size(&self) -> u64 {
+        match &self.form {
+            Form::Link(Some(target)) => target.len() as u64,
+            Form::Plain | Form::Link(None) | Form::Special(_) => self.size,
+        }
     }
 
     /// Whether the bucket lacks its newest bytes.

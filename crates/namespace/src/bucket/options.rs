@@ -17,8 +17,20 @@ pub struct BucketOptions {
     pub file_mode: u16,
     /// Permission bits of such folders.
     pub folder_mode: u16,
+    /// Whether attributes that deviate are kept in hidden objects.
+    pub attributes: Attributes,
     /// How many nodes are remembered that the kernel does not hold; at least one.
     pub nodes_max: usize,
+}
+
+/// Whether attributes that deviate are kept in hidden objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attributes {
+    /// They are, one for each folder that has any.
+    Kept,
+    /// Neither read nor written: attributes live as long as the mount, and in the metadata of what
+    /// is uploaded.
+    Off,
 }
 
 impl Default for BucketOptions {
@@ -29,6 +41,7 @@ impl Default for BucketOptions {
             owner: Owner { uid: 0, gid: 0 },
             file_mode: 0o644,
             folder_mode: 0o755,
+            attributes: Attributes::Kept,
             nodes_max: 1_000_000,
         }
     }

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared as SharedFuture};
 use remote::Key;
 
+use super::attributes::dress::Sight;
 use super::changes::Ticket;
 use super::flight::{Answer, Flight, Outcome, Scope};
 use super::keys;
@@ -82,13 +83,13 @@ impl Shared {
         if state.flights.get(&slot).is_some_and(|flight| flight.began == trip.began) {
             state.flights.remove(&slot);
         }
-        let (told, range) = listed.map_err(|error| Arc::new(Error::remote(trip.op, error)))?;
+        let (told, range) = listed.map_err(Arc::new)?;
         let answer = state.take_in(&trip, told, range);
         state.tree.shrink(self.options.nodes_max, None);
         Ok(Arc::new(answer))
     }
 
-    async fn fetch(&self, trip: &Trip) -> remote::Result<(Told, Range)> {
+    async fn fetch(&self, trip: &Trip) -> Result<(Told, Range)> {
         let (first, start_after) = match &trip.scope {
             Scope::First => (None, None),
             Scope::From(name) => match keys::just_below(&trip.prefix, name) {
@@ -97,7 +98,14 @@ impl Shared {
             },
         };
         let as_of = self.clock.monotonic();
-        let page = self.remote.list(&listing::page(&trip.prefix, start_after)).await?;
+        let request = listing::page(&trip.prefix, start_after);
+        let sight = match &first {
+            None => Sight::Beginning,
+            Some(_) => Sight::Elsewhere,
+        };
+        let mut page =
+            self.remote.list(&request).await.map_err(|error| Error::remote(trip.op, error))?;
+        self.dress(trip.op, &trip.prefix, &mut page, sight).await?;
         let last = page.entries.last().map(|entry| rest_of(&trip.prefix, entry.key()));
         let mut told = Told::default();
         told.add(&trip.prefix, page.entries, as_of);

@@ -3,6 +3,8 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
+use super::attributes::note::What;
+use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
 use crate::{Content, Error, ErrorKind, Published, Result, Target};
@@ -59,10 +61,18 @@ impl Shared {
             tracing::warn!(%key, "the file was moved or removed while it was being uploaded");
             return identity;
         }
+        if matches!(&node.kind, Kind::File(File { bytes: Bytes::Local { .. }, .. })) {
+            // Nobody has read it yet; that it was empty for a moment is not worth remembering.
+            node.looks.atime = node.looks.atime.max(node.looks.mtime);
+        }
         node.kind = Kind::File(File::stored(Stored { key, version, size }));
         node.as_of = Some(now);
         if let Place::Named { parent, name } = &node.place {
             self.changes.note(*parent, name);
+        }
+        drop(state);
+        if let Err(error) = self.note(ino, What::Time) {
+            tracing::warn!(%error, "the attributes of an upload are not safe from a crash yet");
         }
         identity
     }
@@ -81,6 +91,7 @@ impl Shared {
             Bytes::Edited(stored) => {
                 *file = File::stored(stored.clone());
                 node.as_of = None;
+                node.looks.source = Source::Doubtful;
             }
             Bytes::Local { .. } => state.tree.detach(ino, &Place::Unlinked),
         }

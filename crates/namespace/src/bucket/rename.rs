@@ -127,6 +127,7 @@ impl Shared {
         match moved {
             Ok(()) => {
                 self.renamed(from, to, source);
+                self.record_noted_or_log(OP, source);
                 Ok(Outcome::Done(target))
             }
             Err(error) if error.kind == ErrorKind::Remote(RemoteErrorKind::Changed) => {
@@ -247,6 +248,7 @@ impl Shared {
             if from.0 != to.0 {
                 self.keep_folder(OP, from.0, from.1).await?;
             }
+            self.clear_hidden(OP, &old).await?;
             self.delete(&old).await?;
         }
         let mut state = self.state();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::{Clock, Ino, Name};
 use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
+use tokio::sync::Notify;
 
 use super::changes::Changes;
 use super::flight::{Flight, Scope, Stream};
@@ -19,10 +20,11 @@ use crate::{Entry, Ledger};
 pub(super) struct Shared {
     pub(super) remote: Arc<dyn Remote>,
     pub(super) clock: Arc<dyn Clock>,
-    #[expect(dead_code, reason = "its users come next")]
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) options: BucketOptions,
     pub(super) changes: Changes,
+    /// Attributes are to be written that were not before.
+    pub(super) noted: Notify,
     // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
     pub(super) state: Mutex<State>,
 }
@@ -51,7 +53,7 @@ impl State {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { remote, clock: _, ledger: _, options, changes: _, state: _ } = self;
+        let Shared { remote, clock: _, ledger: _, options, changes: _, noted: _, state: _ } = self;
         f.debug_struct("Bucket").field("remote", remote).field("options", options).finish()
     }
 }

@@ -14,6 +14,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use remote::{Key, ListRequest, Page};
 
+use super::attributes::dress::Sight;
 use super::changes::Ticket;
 use super::find::SOON_MIN;
 use super::flight::Stream;
@@ -116,6 +117,7 @@ impl Shared {
         let place = (trip.dir, trip.prefix.clone());
         let mut gather = Gather::new(&self.state(), place, began, sent);
         let mut swept = None;
+        let mut sight = Sight::Unknown;
         if trip.how == How::WithFollowing {
             trip.how = How::Alone;
             swept = self.sweep(trip, &mut gather).await;
@@ -128,8 +130,12 @@ impl Shared {
                 asked.push(self.ask(gather.prefix().clone(), question));
             }
             if let Some(answer) = asked.next().await {
+                let mut answer = answer?;
+                let sees = if answer.begins { Sight::Beginning } else { sight };
+                self.dress(OP, gather.prefix(), &mut answer.page, sees).await?;
+                sight = Sight::Told;
                 let mut state = self.state();
-                let found = gather.take_in(&mut state, &trip.filling, answer?);
+                let found = gather.take_in(&mut state, &trip.filling, answer);
                 state.tree.shrink(self.options.nodes_max, None);
                 if found == Found::Elsewhere {
                     return Ok(found);
@@ -179,10 +185,17 @@ impl Shared {
             return None;
         };
         let mut sweep = Sweep::new(&request, page, as_of);
+        for (prefix, entries) in sweep.whole_folders() {
+            if self.dress_lines(OP, &prefix, entries, Sight::Beginning).await.is_err() {
+                self.state().walk.lost();
+                return None;
+            }
+        }
         if let Some(entries) = sweep.take(&trip.prefix) {
             let Question { span, .. } = gather.spans.next(Which::Front).expect("nothing is asked");
             let page = Page { entries, next: None };
-            let answer = Answer { span, page, ticket: Arc::clone(&ticket), as_of };
+            let asked = Arc::clone(&ticket);
+            let answer = Answer { span, page, ticket: asked, as_of, begins: true };
             let mut state = self.state();
             gather.take_in(&mut state, &trip.filling, answer);
             state.walk.won();
@@ -194,6 +207,7 @@ impl Shared {
 
     async fn ask(&self, prefix: Key, question: Question) -> Result<Answer> {
         let Question { span, start_after, continuation } = question;
+        let begins = start_after.is_none() && continuation.is_none();
         let start_after = start_after.map(|key| prefix.join(&key));
         let request = ListRequest { continuation, ..listing::page(&prefix, start_after) };
         let ticket = Arc::new(self.changes.ticket());
@@ -204,7 +218,7 @@ impl Shared {
             let kind = remote::ErrorKind::Corrupt;
             return Err(Error::remote(OP, remote::Error::new(kind, "list", &prefix)));
         }
-        Ok(Answer { span, page, ticket, as_of })
+        Ok(Answer { span, page, ticket, as_of, begins })
     }
 }
 

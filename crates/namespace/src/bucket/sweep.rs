@@ -59,11 +59,19 @@ impl Sweep {
         Sweep { folders, start_after, last: last.flatten(), as_of }
     }
 
+    /// The folders of which all lines are there, and those lines.
+    pub(super) fn whole_folders(&mut self) -> impl Iterator<Item = (Key, &mut Vec<Entry>)> {
+        let (start_after, last) = (self.start_after.clone(), self.last.clone());
+        self.folders
+            .iter_mut()
+            .filter(move |(prefix, _)| is_whole(prefix, &start_after, last.as_ref()))
+            .map(|(prefix, lines)| (Key::from(&prefix[..]), lines))
+    }
+
     /// The lines of the folder `prefix`, if all of them are there.
     pub(super) fn take(&mut self, prefix: &Key) -> Option<Vec<Entry>> {
         let prefix = prefix.as_bytes();
-        let ends = |last: &Key| prefix < last.as_bytes() && !last.as_bytes().starts_with(prefix);
-        let whole = self.start_after.as_bytes() < prefix && self.last.as_ref().is_none_or(ends);
+        let whole = is_whole(prefix, &self.start_after, self.last.as_ref());
         // A folder without keys was removed: who asks for it is to ask for it alone.
         if whole { self.folders.remove(prefix) } else { None }
     }
@@ -99,6 +107,12 @@ impl Tree {
         }
         whole
     }
+}
+
+/// Whether all keys below `prefix` come after `start_after` and before `last`.
+fn is_whole(prefix: &[u8], start_after: &Key, last: Option<&Key>) -> bool {
+    let ends = |last: &Key| prefix < last.as_bytes() && !last.as_bytes().starts_with(prefix);
+    start_after.as_bytes() < prefix && last.is_none_or(ends)
 }
 
 /// The prefix of the folder that the folder `prefix` is in, and its name there, if that is the part

@@ -1,17 +1,23 @@
 //! What the bucket told becomes what is remembered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Ino, Name};
+use base::{FileKind, Ino, Name};
+use remote::Key;
 
+use super::attributes::item::{Item, Label, OWN};
 use super::changes::Ticket;
-use super::keys;
+use super::form::Form;
+use super::keys::Company;
 use super::listing::{Seen, There, Told};
 use super::looks::{Looks, Source};
 use super::merge::{Below, Held, Here, Verdict, verdict};
-use super::nodes::{Bytes, File, Folder, Hold, Kind, Node, Place, Stored};
-use super::tree::Tree;
+use super::nodes::{Bytes, File, Folder, Hold, Kind, Node, Outfit, Place, Stored};
+use super::tree::{Defaults, Tree};
 use super::window::{Range, Window};
+use super::{foreign, keys};
+use crate::Special;
 
 impl Tree {
     /// Takes in what was told of the folder `dir`, about the names in `window` and no others.
@@ -99,7 +105,11 @@ impl Tree {
             return;
         }
         let ino = self.child(dir, name);
-        match (verdict(self.here(ino, &there), &there), ino) {
+        let verdict = match verdict(self.here(ino, &there), &there) {
+            Verdict::Refresh => self.verdict_on_form((dir, name), ino, &there),
+            verdict => verdict,
+        };
+        match (verdict, ino) {
             (Verdict::Keep, _) => {}
             (Verdict::Add, _) => self.add(dir, name, there, as_of),
             (Verdict::Refresh, Some(ino)) => self.refresh(ino, &there, as_of),
@@ -180,52 +190,248 @@ impl Tree {
     }
 
     fn add(&mut self, dir: Ino, name: &Name, there: There, as_of: Duration) {
-        let (kind, seen) = match there {
+        let Ok(prefix) = self.prefix("lookup", dir) else { return };
+        let (kind, outfit) = match there {
             There::Nothing => return,
-            There::Folder => (Kind::Folder(Folder::default()), None),
+            There::Folder => (
+                Kind::Folder(Folder::default()),
+                self.folder_outfit(&keys::folder(&prefix, name), &prefix),
+            ),
             There::File(seen) => {
-                let Ok(prefix) = self.prefix("lookup", dir) else { return };
-                let key = keys::file(&prefix, name);
-                let stored = Stored { key, version: seen.version.clone(), size: seen.size };
-                (Kind::File(File::stored(stored)), Some(seen))
+                let outfit = self.outfit(&prefix, name, &seen);
+                (Kind::File(self.file_seen(keys::file(&prefix, name), seen, &outfit)), outfit)
             }
         };
-        let looks = self.looks_of(&kind, seen.as_ref());
-        self.insert((dir, name), kind, looks, as_of);
+        let ino = self.insert((dir, name), kind, outfit.looks, as_of);
+        if let Some(node) = self.node_mut(ino) {
+            node.xattrs = outfit.xattrs;
+        }
+    }
+
+    fn file_seen(&self, key: Key, seen: Seen, outfit: &Outfit) -> File {
+        let Seen { size, version, modified, metadata: _ } = seen;
+        let taken_in = Some((version.clone(), modified));
+        let stored = Stored { key, version, size };
+        File { form: outfit.form.clone(), taken_in, ..File::stored(stored) }
+    }
+
+    /// Whether an object that is the one we know is what we took it for: a link that only a listing
+    /// showed looks like a file.
+    fn verdict_on_form(
+        &self,
+        (dir, name): (Ino, &Name),
+        ino: Option<Ino>,
+        there: &There,
+    ) -> Verdict {
+        let (Some(node), There::File(seen)) = (ino.and_then(|ino| self.node(ino)), there) else {
+            return Verdict::Refresh;
+        };
+        let (Kind::File(file), Ok(prefix)) = (&node.kind, self.prefix("lookup", dir)) else {
+            return Verdict::Refresh;
+        };
+        let outfit = self.outfit(&prefix, name, seen);
+        let informed = match outfit.looks.source {
+            Source::Assumed | Source::Doubtful => false,
+            Source::Object | Source::Kept | Source::Here => true,
+        };
+        match node.hold {
+            _ if !informed || file.form.is_like(&outfit.form) => Verdict::Refresh,
+            Hold::Held => Verdict::Replace,
+            Hold::Idle(_) => Verdict::Renew,
+        }
     }
 
     fn refresh(&mut self, ino: Ino, there: &There, as_of: Duration) {
         let Some(node) = self.node(ino) else { return };
-        let looks = match (node.looks.source, there) {
+        let told = match (node.looks.source, there, self.place_of(ino)) {
             // The first HEAD of an object that was only listed until now.
-            (Source::Assumed, There::File(seen)) if seen.metadata.is_some() => {
-                self.looks_of(&node.kind, Some(seen))
+            (Source::Assumed | Source::Doubtful, There::File(seen), Some((prefix, name)))
+                if seen.metadata.is_some() =>
+            {
+                Some(self.outfit(&prefix, &name, seen))
             }
-            (Source::Assumed | Source::Object | Source::Here, _) => node.looks,
+            _ => None,
         };
         let node = self.node_mut(ino).expect("it was there just now");
-        node.looks = looks;
+        if let (Kind::File(file), There::File(seen)) = (&mut node.kind, there)
+            && file.taken_in.as_ref().is_none_or(|(version, _)| *version != seen.version)
+        {
+            file.taken_in = Some((seen.version.clone(), seen.modified));
+        }
+        if let Some(outfit) = told {
+            node.put_on(outfit);
+        }
         node.as_of = node.as_of.max(Some(as_of));
         self.touch(ino);
     }
 
     fn renew(&mut self, ino: Ino, there: There, as_of: Duration) {
-        let (Some(node), There::File(seen)) = (self.node(ino), there) else { return };
-        let looks = self.looks_of(&node.kind, Some(&seen));
-        let Ok(key) = self.key("lookup", ino) else { return };
-        let stored = Stored { key, version: seen.version, size: seen.size };
-        let node = self.node_mut(ino).expect("it was there just now");
-        node.looks = looks;
-        node.kind = Kind::File(File::stored(stored));
+        let There::File(seen) = there else { return };
+        let (Some((prefix, name)), Ok(key)) = (self.place_of(ino), self.key("lookup", ino)) else {
+            return;
+        };
+        let outfit = self.outfit(&prefix, &name, &seen);
+        let file = self.file_seen(key, seen, &outfit);
+        let node = self.node_mut(ino).expect("it has a key");
+        node.kind = Kind::File(file);
+        node.put_on(outfit);
         node.as_of = Some(as_of);
         self.touch(ino);
     }
 
-    fn looks_of(&self, kind: &Kind, seen: Option<&Seen>) -> Looks {
-        let assumed = self.assumed(kind, seen.map(|seen| seen.modified));
-        match seen.and_then(|seen| seen.metadata.as_ref()) {
-            Some(metadata) => assumed.with_metadata(metadata),
-            None => assumed,
+    /// Something else is said of these entries of the folder `dir` than before.
+    pub(super) fn retell(&mut self, dir: Ino, labels: &[Label]) {
+        let Ok(prefix) = self.prefix("attributes", dir) else { return };
+        for label in labels {
+            let key = prefix.join(label);
+            if label == OWN {
+                if dir == Ino::ROOT {
+                    self.retell_folder(Ino::ROOT, &key, &prefix);
+                }
+            } else if label.ends_with(b"/") {
+                if let Some(ino) = self.folder_at(&key) {
+                    self.retell_folder(ino, &key, &prefix);
+                }
+            } else if let Some(ino) = self.object_named(dir, &prefix, label) {
+                self.retell_file(ino, &prefix);
+            }
+        }
+    }
+
+    /// The folder whose keys begin with `prefix`, if it is remembered, and its path is that.
+    pub(super) fn folder_at(&self, prefix: &Key) -> Option<Ino> {
+        let mut ino = Ino::ROOT;
+        let mut begins = 0;
+        let slashes = prefix.as_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for (slash, _) in slashes {
+            let above = Key::from(&prefix.as_bytes()[..begins]);
+            let part = &prefix.as_bytes()[begins..slash];
+            ino = self.child(ino, &keys::name(&above, part, Company::Alone)?)?;
+            self.folder(ino)?;
+            begins = slash + 1;
+        }
+        (begins == prefix.as_bytes().len()).then_some(ino)
+    }
+
+    /// The object whose key goes on with `part` after that of the folder `dir`, if it is remembered.
+    pub(super) fn object_named(&self, dir: Ino, prefix: &Key, part: &[u8]) -> Option<Ino> {
+        let child = |company| {
+            let ino = self.child(dir, &keys::name(prefix, part, company)?)?;
+            (!self.is_folder(ino)).then_some(ino)
+        };
+        child(Company::Alone).or_else(|| child(Company::Folder))
+    }
+
+    fn retell_folder(&mut self, ino: Ino, key: &Key, above: &Key) {
+        let outfit = self.folder_outfit(key, above);
+        let Some(node) = self.node_mut(ino) else { return };
+        // That nothing is said any more counts only for what was said before.
+        if outfit.looks.source == Source::Kept || node.looks.source == Source::Kept {
+            node.put_on(outfit);
+        }
+    }
+
+    fn retell_file(&mut self, ino: Ino, prefix: &Key) {
+        let Some(Place::Named { parent, name }) = self.node(ino).map(|node| node.place.clone())
+        else {
+            return;
+        };
+        let Some(node) = self.node(ino) else { return };
+        let Kind::File(file) = &node.kind else { return };
+        let Bytes::Object(stored) = &file.bytes else { return };
+        let seen = Seen {
+            size: stored.size,
+            version: stored.version.clone(),
+            modified: file.modified().unwrap_or(node.looks.mtime),
+            metadata: None,
+        };
+        let mut outfit = self.outfit(prefix, &name, &seen);
+        let (as_of, held) = (node.as_of.unwrap_or_default(), node.hold == Hold::Held);
+        match (outfit.looks.source, node.looks.source) {
+            (Source::Kept, _) if !file.form.is_like(&outfit.form) => {
+                if held {
+                    self.detach(ino, &Place::Replaced);
+                    self.add(parent, &name, There::File(seen), as_of);
+                } else {
+                    self.renew(ino, There::File(seen), as_of);
+                }
+            }
+            (Source::Kept, _) => {}
+            (_, Source::Kept) => {
+                // What was said is not said any more, and what the object says is not known.
+                outfit.looks.source = Source::Doubtful;
+                outfit.form = file.form.clone();
+            }
+            (_, Source::Assumed | Source::Doubtful | Source::Object | Source::Here) => return,
+        }
+        if let Some(node) = self.node_mut(ino)
+            && matches!(node.place, Place::Named { .. })
+        {
+            node.put_on(outfit);
+        }
+    }
+
+    fn place_of(&self, ino: Ino) -> Option<(Key, Name)> {
+        match &self.node(ino)?.place {
+            Place::Named { parent, name } => {
+                Some((self.prefix("lookup", *parent).ok()?, name.clone()))
+            }
+            Place::Root | Place::Unlinked | Place::Replaced => None,
+        }
+    }
+
+    /// What is known of an object, and of the name that it has in the folder `prefix`.
+    fn outfit(&self, prefix: &Key, name: &Name, seen: &Seen) -> Outfit {
+        let key = keys::file(prefix, name);
+        let label = &key.as_bytes()[prefix.as_bytes().len()..];
+        let item = self.books.as_ref().and_then(|books| books.item(prefix, label));
+        let item = item.filter(|item| !item.is_folder());
+        let assumed = |form: &Form, source| {
+            let Defaults { owner, .. } = self.defaults;
+            Looks::new(self.file_mode(form), owner, seen.modified, source)
+        };
+        match (item, &seen.metadata) {
+            (Some(item), _) if item.version.as_ref() == Some(&seen.version) => {
+                let form = form_of(item);
+                let looks = assumed(&form, Source::Assumed).with_item(item);
+                Outfit { looks, form, xattrs: Arc::clone(&item.xattrs) }
+            }
+            (_, Some(metadata)) => {
+                let form = foreign::form(metadata);
+                let looks = assumed(&form, Source::Assumed).with_metadata(metadata);
+                Outfit { looks, form, xattrs: Arc::default() }
+            }
+            (item, None) => {
+                // What is said is of the object that was here before.
+                let source = if item.is_some() { Source::Doubtful } else { Source::Assumed };
+                let looks = assumed(&Form::Plain, source);
+                Outfit { looks, form: Form::Plain, xattrs: Arc::default() }
+            }
+        }
+    }
+
+    /// What is known of the folder `key` in the folder `above`.
+    fn folder_outfit(&self, key: &Key, above: &Key) -> Outfit {
+        let Defaults { owner, folder_mode, start, .. } = self.defaults;
+        let looks = Looks::new(folder_mode, owner, start, Source::Assumed);
+        let label = &key.as_bytes()[above.as_bytes().len()..];
+        let item = self.books.as_ref().and_then(|books| books.item(above, label));
+        let form = Form::Plain;
+        match item.filter(|item| item.is_folder()) {
+            Some(item) => {
+                Outfit { looks: looks.with_item(item), form, xattrs: Arc::clone(&item.xattrs) }
+            }
+            None => Outfit { looks, form, xattrs: Arc::default() },
+        }
+    }
+}
+
+fn form_of(item: &Item) -> Form {
+    match item.kind {
+        FileKind::File | FileKind::Directory => Form::Plain,
+        FileKind::Symlink => Form::Link(item.target.clone()),
+        FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice => {
+            Form::Special(Special { kind: item.kind, rdev: item.rdev })
         }
     }
 }

@@ -4,14 +4,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Attr, Ino, Name, Timestamp};
+use base::{Attr, Clock, Ino, Name, Timestamp};
 use remote::Key;
 
+use super::attributes::books::Books;
+use super::attributes::line::Usual;
+use super::attributes::note::What;
+use super::attributes::record::Noted;
 use super::idle::Idle;
 use super::keys;
 use super::looks::{Looks, Source};
 use super::nodes::{Folder, Hold, Kind, Node, Place};
 use super::numbers::Numbers;
+use super::options::Attributes;
 use crate::{Error, ErrorKind, Ledger, Owner, Result};
 
 /// How many nodes one call of [`Tree::shrink`] passes over that cannot go.
@@ -41,11 +46,20 @@ pub(super) struct Tree {
     idle: Idle,
     numbers: Numbers,
     pub(super) defaults: Defaults,
+    /// What attribute objects say; `None` if they are not used.
+    pub(super) books: Option<Books>,
+    /// Changes that the ledger has yet to hear of.
+    pub(super) unrecorded: Vec<Noted>,
 }
 
 impl Tree {
     /// The root alone. `ledger` remembers numbers.
-    pub(super) fn new(defaults: Defaults, ledger: Arc<dyn Ledger>) -> Tree {
+    pub(super) fn new(
+        defaults: Defaults,
+        attributes: Attributes,
+        clock: Arc<dyn Clock>,
+        ledger: Arc<dyn Ledger>,
+    ) -> Tree {
         let root = Node {
             place: Place::Root,
             kind: Kind::Folder(Folder::default()),
@@ -57,9 +71,25 @@ impl Tree {
             ),
             as_of: None,
             hold: Hold::Held,
+            xattrs: Arc::default(),
         };
-        let nodes = HashMap::from([(Ino::ROOT, root)]);
-        Tree { nodes, idle: Idle::default(), numbers: Numbers::new(ledger), defaults }
+        let usual = Usual {
+            uid: defaults.owner.uid,
+            gid: defaults.owner.gid,
+            file_mode: defaults.file_mode,
+            folder_mode: defaults.folder_mode,
+        };
+        Tree {
+            nodes: HashMap::from([(Ino::ROOT, root)]),
+            idle: Idle::default(),
+            numbers: Numbers::new(ledger),
+            defaults,
+            books: match attributes {
+                Attributes::Kept => Some(Books::new(usual, clock)),
+                Attributes::Off => None,
+            },
+            unrecorded: Vec::new(),
+        }
     }
 
     /// The node `ino`, if it is remembered.
@@ -178,16 +208,6 @@ impl Tree {
         })
     }
 
-    /// How a node of the kind looks that the bucket tells nothing more of.
-    pub(super) fn assumed(&self, kind: &Kind, time: Option<Timestamp>) -> Looks {
-        let defaults = self.defaults;
-        let mode = match kind {
-            Kind::File(_) => defaults.file_mode,
-            Kind::Folder(_) => defaults.folder_mode,
-        };
-        Looks::new(mode, defaults.owner, time.unwrap_or(defaults.start), Source::Assumed)
-    }
-
     /// Makes the node `name` in the folder `parent`, where no such name is. Nobody holds it yet.
     pub(super) fn insert(
         &mut self,
@@ -201,7 +221,8 @@ impl Tree {
         let ino = self.numbers.choose(&path, |ino| self.nodes.contains_key(&ino));
         let hold = Hold::Idle(self.idle.touch(ino, None));
         let place = Place::Named { parent, name: name.clone() };
-        let node = Node { place, kind, looks, as_of: Some(as_of), hold };
+        let xattrs = Arc::default();
+        let node = Node { place, kind, looks, as_of: Some(as_of), hold, xattrs };
         let is_folder = node.as_folder().is_some();
         self.nodes.insert(ino, node);
         let folder = self.folder_mut(parent).expect("it had a prefix");
@@ -212,6 +233,9 @@ impl Tree {
     /// Takes the name off `ino` and all that is below it. What nobody holds is forgotten.
     pub(super) fn detach(&mut self, ino: Ino, nowhere: &Place) {
         assert!(matches!(nowhere, Place::Unlinked | Place::Replaced));
+        if *nowhere == Place::Unlinked {
+            self.note_gone(ino);
+        }
         let Some(node) = self.nodes.get(&ino) else { return };
         let (place, folder) = (node.place.clone(), node.as_folder().is_some());
         assert!(place != Place::Root, "the root stays");
@@ -271,6 +295,7 @@ impl Tree {
     /// Gives `ino` another name, one that is free.
     pub(super) fn rename(&mut self, ino: Ino, to: (Ino, &Name)) {
         let (from, old) = (self.path(ino), self.node(ino).map(|node| node.place.clone()));
+        let entry = self.entry_of(ino);
         self.unname(ino);
         let (parent, name) = to;
         let is_folder = self.folder(ino).is_some();
@@ -278,6 +303,7 @@ impl Tree {
         folder.enter(name.clone(), ino, is_folder);
         let node = self.nodes.get_mut(&ino).expect("callers hold a node");
         node.place = Place::Named { parent, name: name.clone() };
+        self.note_moved(ino, entry);
         if let Some(from) = from {
             self.keep_numbers(ino, from);
         }
@@ -316,8 +342,12 @@ impl Tree {
 
     /// The names in the folder `ino` changed here.
     pub(super) fn names_changed(&mut self, ino: Ino, now: Timestamp) {
-        if let Some(node) = self.nodes.get_mut(&ino) {
-            node.looks.names_changed(now);
+        let Some(node) = self.nodes.get_mut(&ino) else { return };
+        node.looks.names_changed(now);
+        // Of a folder of which nobody ever said anything nothing is written down. The times of the
+        // others are not worth a record.
+        if node.looks.source != Source::Assumed {
+            self.note(ino, What::Time);
         }
     }
 

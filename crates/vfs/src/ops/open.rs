@@ -147,6 +147,9 @@ impl Vfs {
                 Ok((file, Entered::InUse)) => return Ok(file),
                 Ok((file, Entered::Made)) => {
                     self.inodes.refer(ino);
+                    if let Some(attr) = self.namespace.hold_listed(ino) {
+                        file.mode_is(attr.mode);
+                    }
                     return Ok(file);
                 }
             }

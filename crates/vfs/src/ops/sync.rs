@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{HandleId, Ino};
 
-use crate::errno::Result;
+use crate::errno::{Error, Result};
 use crate::vfs::Vfs;
 
 impl Vfs {
@@ -41,6 +41,8 @@ impl Vfs {
                 synced = synced.and(self.commit(&file).await);
             }
         }
-        synced
+        // The times of what was just uploaded are among the attributes.
+        let attributes = self.namespace.sync(Some(dir)).await;
+        synced.and(attributes.map_err(Error::from))
     }
 }

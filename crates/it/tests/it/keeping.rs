@@ -1,0 +1,228 @@
+//! What is not in a listing outlives the mount and is seen by others: modes, owners, times, links,
+//! special files, extended attributes.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, Timespec, Timestamps, XattrFlags, getxattr, listxattr, lsetxattr,
+    makedev, mknodat, removexattr, setxattr, utimensat,
+};
+use rustix::io::Errno;
+use testkit::{MinIo, Mount, Plan, run, wait, write_new};
+
+use crate::{SOON, TTL, mounted, mounted_with};
+
+const WITHIN: Duration = Duration::from_mins(1);
+
+/// Everything that `stat` says and a store could lose.
+fn look(path: &Path) -> String {
+    let at = fs::symlink_metadata(path).unwrap();
+    let target = fs::read_link(path).unwrap_or_default();
+    let mut names = vec![0; 4096];
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap();
+    let names = String::from_utf8(names[..length].to_vec()).unwrap();
+    format!(
+        "{:o} {}:{} {} {}.{:09} {}.{:09} {:x} {target:?} {names:?}",
+        at.mode(),
+        at.uid(),
+        at.gid(),
+        at.len(),
+        at.mtime(),
+        at.mtime_nsec(),
+        at.atime(),
+        at.atime_nsec(),
+        at.rdev(),
+    )
+}
+
+fn set_times(path: &Path) {
+    let at = |secs, nsec| Timespec { tv_sec: secs, tv_nsec: nsec };
+    let times = Timestamps {
+        last_access: at(1_234_567_890, 1),
+        last_modification: at(981_173_106, 987_654_321),
+    };
+    utimensat(rustix::fs::CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+const EVERYTHING: [&str; 7] =
+    ["file", "folder", "folder/inner", "link", "fifo", "device", "theirs"];
+
+/// One of everything, unlike anybody's defaults.
+fn make_everything(mount: &Mount) {
+    let at = |name: &str| mount.join(name);
+    write_new(&at("file"), b"bytes").unwrap();
+    fs::create_dir(at("folder")).unwrap();
+    write_new(&at("folder/inner"), b"more bytes").unwrap();
+    symlink("folder/inner", at("link")).unwrap();
+    let (cwd, mode) = (rustix::fs::CWD, Mode::from_raw_mode(0o640));
+    mknodat(cwd, at("fifo"), FileType::Fifo, mode, 0).unwrap();
+    mknodat(cwd, at("device"), FileType::CharacterDevice, mode, makedev(1, 3)).unwrap();
+    for name in EVERYTHING {
+        if name == "link" {
+            lchown(at(name), Some(1234), Some(5678)).unwrap();
+            lsetxattr(at(name), "trusted.of-link", b"1", XattrFlags::empty()).unwrap();
+        } else {
+            chown(at(name), Some(1234), Some(5678)).unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o710)).unwrap();
+        }
+        if name == "file" || name == "folder" || name == "theirs" {
+            setxattr(at(name), "user.origin", b"\x00\xffbytes", XattrFlags::CREATE).unwrap();
+        }
+        set_times(&at(name));
+    }
+    // Their entries are changed last.
+    set_times(&at("folder"));
+}
+
+fn looks(mount: &Mount) -> Vec<String> {
+    EVERYTHING.iter().map(|name| format!("{name} {}", look(&mount.join(name)))).collect()
+}
+
+#[test]
+fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
+    let (bucket, mount) = mounted();
+    bucket.put("theirs", b"of somebody else");
+    wait::until("their object to appear", TTL, || mount.join("theirs").exists());
+    make_everything(&mount);
+    let before = looks(&mount);
+    let mount = mount.umount().mount();
+    assert_eq!(looks(&mount), before);
+    let mut value = [0; 16];
+    let length = getxattr(mount.join("file"), "user.origin", &mut value[..]).unwrap();
+    assert_eq!(&value[..length], b"\x00\xffbytes");
+    assert_eq!(fs::read(mount.join("link")).unwrap(), b"more bytes");
+    assert!(fs::metadata(mount.join("fifo")).unwrap().file_type().is_fifo());
+    // In another folder of state, in the order of a listing.
+    let other = Plan::of(&bucket).mount();
+    let listed = run(Command::new("ls").arg("-ln").arg(other.path()), WITHIN);
+    let listed = listed.ok();
+    assert!(listed.contains("link -> folder/inner"), "{listed}");
+    assert_eq!(looks(&other), before);
+}
+
+#[test]
+fn another_mount_sees_a_changed_mode_soon() {
+    let (bucket, one) = mounted();
+    write_new(&one.join("file"), b"bytes").unwrap();
+    let other = Plan::of(&bucket).mount();
+    assert_eq!(fs::metadata(other.join("file")).unwrap().mode() & 0o7777, 0o644);
+    fs::set_permissions(one.join("file"), fs::Permissions::from_mode(0o600)).unwrap();
+    wait::until("the mode to get across", SOON, || {
+        fs::metadata(other.join("file")).unwrap().mode() & 0o7777 == 0o600
+    });
+}
+
+#[test]
+fn an_fsync_of_a_folder_has_its_attributes_in_the_bucket() {
+    let (bucket, mount) = mounted();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    fs::set_permissions(mount.join("file"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::File::open(mount.path()).unwrap().sync_all().unwrap();
+    mount.kill();
+    let text = String::from_utf8(bucket.get(".quayfs-attributes").unwrap()).unwrap();
+    assert!(text.contains(r#""mode":"600""#), "{text}");
+}
+
+#[test]
+fn what_others_wrote_with_s3fs_gcsfuse_and_rclone_looks_as_they_meant_it() {
+    let bucket = MinIo::shared().bucket();
+    let said = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    let s3fs = [("mode", "33216"), ("uid", "77"), ("gid", "88"), ("mtime", "981173106")];
+    bucket.put_with("s3fs", b"bytes", &said(&s3fs));
+    bucket.put_with("s3fs-link", b"s3fs", &said(&[("mode", "41471"), ("mtime", "981173106")]));
+    bucket.put_with("gcsfuse-link", b"", &said(&[("gcsfuse_symlink_target", "s3fs")]));
+    bucket.put_with("rclone", b"bytes", &said(&[("mtime", "981173106.5")]));
+    bucket.put_with("gcsfuse", b"bytes", &said(&[("gcsfuse_mtime", "2001-02-03T04:05:06.5Z")]));
+    bucket.put_with("folder/", b"", &said(&[("mode", "16832"), ("uid", "77")]));
+    let alone = |name: &str, check: &dyn Fn(&Path)| {
+        // The first name that is looked up in a folder is asked for by itself.
+        let mount = Plan::of(&bucket).mount();
+        check(&mount.join(name));
+    };
+    alone("s3fs", &|path| {
+        let at = fs::metadata(path).unwrap();
+        assert_eq!((at.mode(), at.uid(), at.gid(), at.mtime()), (0o100_700, 77, 88, 981_173_106));
+    });
+    for name in ["s3fs-link", "gcsfuse-link"] {
+        alone(name, &|path| {
+            assert_eq!(fs::read_link(path).unwrap(), Path::new("s3fs"));
+        });
+    }
+    for name in ["rclone", "gcsfuse"] {
+        alone(name, &|path| {
+            let at = fs::metadata(path).unwrap();
+            assert_eq!((at.mtime(), at.mtime_nsec()), (981_173_106, 500_000_000));
+        });
+    }
+    alone("folder", &|path| {
+        let at = fs::metadata(path).unwrap();
+        assert_eq!((at.mode(), at.uid()), (0o040_700, 77));
+    });
+}
+
+#[test]
+fn with_attributes_off_the_bucket_has_no_hidden_objects() {
+    let (bucket, mount) = mounted_with(&["--attributes", "off"]);
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    symlink("file", mount.join("link")).unwrap();
+    fs::set_permissions(mount.join("file"), fs::Permissions::from_mode(0o600)).unwrap();
+    let refused = setxattr(mount.join("file"), "user.a", b"1", XattrFlags::empty());
+    assert_eq!(refused, Err(Errno::OPNOTSUPP));
+    mount.umount();
+    assert_eq!(bucket.all_keys(), ["file", "link"]);
+}
+
+#[test]
+fn extended_attributes_behave_as_on_a_local_disk() {
+    let (_bucket, mount) = mounted();
+    let path = mount.join("file");
+    write_new(&path, b"bytes").unwrap();
+    let set = |name: &str, value: &[u8], flags| setxattr(&path, name, value, flags);
+    assert_eq!(set("user.a", b"1", XattrFlags::REPLACE), Err(Errno::NODATA));
+    assert_eq!(set("user.a", b"12", XattrFlags::CREATE), Ok(()));
+    assert_eq!(set("user.a", b"12", XattrFlags::CREATE), Err(Errno::EXIST));
+    assert_eq!(set("user.a", b"123", XattrFlags::REPLACE), Ok(()));
+    let mut short = [0; 2];
+    assert_eq!(getxattr(&path, "user.a", &mut short[..]), Err(Errno::RANGE));
+    let mut names = [0; 64];
+    let length = listxattr(&path, &mut names[..]).unwrap();
+    assert_eq!(&names[..length], b"user.a\0");
+    assert_eq!(removexattr(&path, "user.a"), Ok(()));
+    assert_eq!(removexattr(&path, "user.a"), Err(Errno::NODATA));
+    assert_eq!(set("security.selinux", b"1", XattrFlags::empty()), Err(Errno::OPNOTSUPP));
+    assert_eq!(set("user.large", &vec![1; 64 << 10], XattrFlags::empty()), Ok(()));
+}
+
+#[test]
+fn set_uid_bits_go_when_somebody_else_writes_or_the_owner_changes() {
+    let (_bucket, mount) = mounted_with(&["--allow-other"]);
+    let path = mount.join("tool");
+    write_new(&path, b"bytes").unwrap();
+    let bits = || fs::metadata(&path).unwrap().mode() & 0o7777;
+    let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    let as_nobody = |script: &str| {
+        let script = format!("{script} {}", path.display());
+        run(
+            Command::new("setpriv").args(["--reuid=65534", "--clear-groups", "sh", "-c", &script]),
+            WITHIN,
+        )
+        .ok();
+    };
+    set(0o6777);
+    fs::OpenOptions::new().append(true).open(&path).unwrap();
+    assert_eq!(bits(), 0o6777);
+    as_nobody("printf x >>");
+    assert_eq!(bits(), 0o777, "a write");
+    set(0o6777);
+    as_nobody("truncate -s 3");
+    assert_eq!(bits(), 0o777, "a truncation");
+    set(0o6777);
+    chown(&path, Some(1234), None).unwrap();
+    assert_eq!(bits(), 0o777, "another owner");
+}

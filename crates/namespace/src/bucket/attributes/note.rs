@@ -1,0 +1,279 @@
+//! What is changed on this mount becomes an entry that is to be written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{FileKind, Ino, Timestamp};
+use remote::Key;
+
+use super::book::{Origin, Pending};
+use super::item::{Item, Label, OWN};
+use super::place;
+use super::record::{self, Noted};
+use crate::bucket::form::Form;
+use crate::bucket::keys;
+use crate::bucket::looks::{Looks, Said, Source};
+use crate::bucket::nodes::{Bytes, File, Kind, Node, Place};
+use crate::bucket::record::Subject;
+use crate::bucket::shared::Shared;
+use crate::bucket::tree::Tree;
+use crate::{Error, ErrorKind, RecordId, Result};
+
+/// How long changes wait for others to be written with: what is changed is in the bucket within
+/// twice that, if the store answers.
+const CHANGE_DELAY: Duration = Duration::from_secs(1);
+
+/// How long the times of what was written wait.
+const TIME_DELAY: Duration = Duration::from_secs(4);
+
+/// What was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bucket) enum What {
+    /// Attributes, by a program.
+    Attributes,
+    /// The time, by what was written.
+    Time,
+}
+
+impl What {
+    fn delay(self) -> Duration {
+        match self {
+            What::Attributes => CHANGE_DELAY,
+            What::Time => TIME_DELAY,
+        }
+    }
+}
+
+impl Shared {
+    /// Notes how `ino` looks now. When this returns, it survives the death of this process.
+    pub(in crate::bucket) fn note(&self, ino: Ino, what: What) -> Result<()> {
+        {
+            let mut state = self.state();
+            let noted = state.tree.note(ino, what);
+            state.tree.unrecorded.extend(noted);
+        }
+        self.record_noted("note attributes", ino)
+    }
+
+    /// Tells the ledger of all changes that it has not heard of, and who writes them.
+    pub(in crate::bucket) fn record_noted(&self, op: &'static str, ino: Ino) -> Result<()> {
+        let (unrecorded, usual) = {
+            let mut state = self.state();
+            let unrecorded = std::mem::take(&mut state.tree.unrecorded);
+            let Some(books) = &state.tree.books else { return Ok(()) };
+            (unrecorded, books.usual())
+        };
+        let mut failed = false;
+        for noted in unrecorded {
+            let record = Subject::Attributes.record(&noted.words(usual));
+            let Ok(id) = self.ledger.append(&record) else {
+                failed = true;
+                continue;
+            };
+            let useless = self.state().tree.recorded(&noted, id);
+            if !useless.is_empty() {
+                self.ledger.strike(&useless);
+            }
+        }
+        // Also what only the memory knows of is to be written.
+        self.noted.notify_one();
+        if failed { Err(Error::node(ErrorKind::Journal, op, ino)) } else { Ok(()) }
+    }
+
+    /// As [`Shared::record_noted`] where what was changed is in the bucket already: what the ledger
+    /// does not take is written all the same, if no crash comes before that.
+    pub(in crate::bucket) fn record_noted_or_log(&self, op: &'static str, ino: Ino) {
+        if let Err(error) = self.record_noted(op, ino) {
+            tracing::warn!(%error, "attributes are not safe from a crash yet");
+        }
+    }
+
+    /// Takes over a change that an earlier process noted. False if it cannot be read.
+    pub(in crate::bucket) fn replay_attributes(&self, id: RecordId, words: &[u8]) -> bool {
+        let Some((prefix, label, item)) = record::read(words) else { return false };
+        let mut state = self.state();
+        let Some(books) = &mut state.tree.books else { return false };
+        let due = books.due_in(Duration::ZERO);
+        let number = books.next_number();
+        let pending = Pending { item, number, due, records: vec![id], origin: Origin::Replay };
+        let useless = books.get_mut(&prefix).note(label, pending);
+        drop(state);
+        if !useless.is_empty() {
+            self.ledger.strike(&useless);
+        }
+        self.noted.notify_one();
+        true
+    }
+}
+
+impl Tree {
+    /// Notes how `ino` looks now. `None` if that is known already, or is not for the bucket yet.
+    pub(in crate::bucket) fn note(&mut self, ino: Ino, what: What) -> Option<Noted> {
+        let (prefix, label) = self.entry_of(ino)?;
+        let node = self.node(ino)?;
+        let item = match self.item_of(node, &prefix, &label) {
+            Described::Item(item) => Some(item).filter(|item| !item.is_plain()),
+            Described::NotYet => return None,
+        };
+        self.note_item((prefix, label), item, what)
+    }
+
+    /// Notes that nothing is to be said of an entry any more.
+    pub(in crate::bucket) fn note_gone(&mut self, ino: Ino) {
+        let Some(entry) = self.entry_of(ino) else { return };
+        // What goes with the name is in no hurry: the entry of an object that is gone is void.
+        let noted = self.note_item(entry, None, What::Time);
+        self.unrecorded.extend(noted);
+    }
+
+    /// The node `ino` was moved here; it had the entry `from`.
+    pub(in crate::bucket) fn note_moved(&mut self, ino: Ino, from: Option<(Key, Label)>) {
+        let to = self.entry_of(ino);
+        if from == to {
+            return;
+        }
+        if let Some(from) = from {
+            let noted = self.note_item(from, None, What::Attributes);
+            self.unrecorded.extend(noted);
+        }
+        let Some((prefix, label)) = to else { return };
+        let Some(node) = self.node_mut(ino) else { return };
+        if let Kind::File(File { bytes: Bytes::Local { beneath: Some(_) }, .. }) = &node.kind {
+            // The object that it replaces goes on with its attributes until it is replaced.
+            self.forget_removal(&prefix, &label);
+            return;
+        }
+        if node.looks.source == Source::Assumed && node.looks.said == Said::Nobody {
+            // It was what its listing said; the copy's listing says something else.
+            node.looks.source = Source::Here;
+        }
+        let noted = self.note(ino, What::Attributes);
+        self.unrecorded.extend(noted);
+    }
+
+    fn forget_removal(&mut self, prefix: &Key, label: &[u8]) {
+        let Some(books) = &mut self.books else { return };
+        let book = books.get_mut(prefix);
+        if book.pending.get(label).is_some_and(|pending| pending.item.is_none()) {
+            book.pending.remove(label);
+        }
+    }
+
+    fn note_item(
+        &mut self,
+        (prefix, label): (Key, Label),
+        item: Option<Item>,
+        what: What,
+    ) -> Option<Noted> {
+        let books = self.books.as_mut()?;
+        let due = books.due_in(what.delay());
+        let number = books.next_number();
+        let book = books.get_mut(&prefix);
+        if book.item(&label) == item.as_ref() && (item.is_some() || book.knows(&label)) {
+            return None;
+        }
+        let pending =
+            Pending { item: item.clone(), number, due, records: Vec::new(), origin: Origin::Now };
+        // No records go in, so none come out that are of no use.
+        book.note(label.clone(), pending);
+        Some(Noted { prefix, label, item, number })
+    }
+
+    /// The ledger has the change; returns which records are of no use any more.
+    fn recorded(&mut self, noted: &Noted, id: RecordId) -> Vec<RecordId> {
+        let Some(books) = &mut self.books else { return vec![id] };
+        let book = books.get_mut(&noted.prefix);
+        match book.pending.get_mut(&noted.label) {
+            Some(pending) if noted.number <= pending.number => {
+                pending.records.push(id);
+                Vec::new()
+            }
+            // It is written already.
+            Some(_) | None => vec![id],
+        }
+    }
+
+    /// Where the attributes of `ino` are written down: in the object of a folder, and under which
+    /// label there.
+    pub(in crate::bucket) fn entry_of(&self, ino: Ino) -> Option<(Key, Label)> {
+        let node = self.node(ino)?;
+        let (parent, name) = match &node.place {
+            Place::Root => return Some((Key::from(""), OWN.to_vec())),
+            Place::Named { parent, name } => (*parent, name),
+            Place::Unlinked | Place::Replaced => return None,
+        };
+        let prefix = self.prefix("attributes", parent).ok()?;
+        if !place::has_attributes(&prefix) || keys::is_chunk_name(name) {
+            return None;
+        }
+        let key = match &node.kind {
+            Kind::File(_) => keys::file(&prefix, name),
+            Kind::Folder(_) => keys::folder(&prefix, name),
+        };
+        let label = key.as_bytes()[prefix.as_bytes().len()..].to_vec();
+        Some((prefix, label))
+    }
+
+    fn item_of(&self, node: &Node, prefix: &Key, label: &[u8]) -> Described {
+        let Looks { mode, owner, atime, mtime, ctime, source: _, said } = node.looks;
+        let given = |differs: bool| said == Said::Somebody || differs;
+        let defaults = self.defaults;
+        let other = |time: Timestamp| (time != mtime).then_some(time);
+        let (kind, usual_mode, version, mtime) = match &node.kind {
+            Kind::Folder(_) => {
+                let told = given(mtime != defaults.start).then_some(mtime);
+                (FileKind::Directory, defaults.folder_mode, None, told)
+            }
+            Kind::File(file) => {
+                let Some(version) = file.in_bucket() else { return Described::NotYet };
+                if matches!(file.bytes, Bytes::Local { .. }) || file.form == Form::Link(None) {
+                    return Described::NotYet;
+                }
+                let known = self.books.as_ref().and_then(|books| books.item(prefix, label));
+                let mtime = match &file.bytes {
+                    // The bytes in the bucket are older than those here.
+                    Bytes::Edited(_) => known
+                        .filter(|known| known.version.as_ref() == Some(version))
+                        .and_then(|known| known.mtime),
+                    Bytes::Object(_) | Bytes::Local { .. } => {
+                        (file.modified() != Some(mtime)).then_some(mtime)
+                    }
+                };
+                (file.form.kind(), self.file_mode(&file.form), Some(version.clone()), mtime)
+            }
+        };
+        let (target, rdev) = match &node.kind {
+            Kind::File(File { form: Form::Link(target), .. }) => (target.clone(), 0),
+            Kind::File(file) => (None, file.form.rdev()),
+            Kind::Folder(_) => (None, 0),
+        };
+        Described::Item(Item {
+            kind,
+            mode: given(mode != usual_mode).then_some(mode),
+            uid: given(owner.uid != defaults.owner.uid).then_some(owner.uid),
+            gid: given(owner.gid != defaults.owner.gid).then_some(owner.gid),
+            mtime,
+            atime: other(atime),
+            ctime: other(ctime),
+            rdev,
+            target,
+            xattrs: Arc::clone(&node.xattrs),
+            version,
+        })
+    }
+
+    /// The permission bits of an object that nobody says anything of.
+    pub(in crate::bucket) fn file_mode(&self, form: &Form) -> u16 {
+        match form {
+            Form::Link(_) => 0o777,
+            Form::Plain | Form::Special(_) => self.defaults.file_mode,
+        }
+    }
+}
+
+/// What can be said of a node.
+enum Described {
+    Item(Item),
+    /// Its object is yet to come.
+    NotYet,
+}

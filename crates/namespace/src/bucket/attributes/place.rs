@@ -1,0 +1,41 @@
+//! Where attribute objects are: their keys, behind the prefix of their folder.
+
+use remote::Key;
+
+/// The object of a folder.
+pub(in crate::bucket) const OBJECT: &[u8] = b".quayfs-attributes";
+
+/// The part `at` of the entries of a large folder; in octal, as people count to 64.
+pub(in crate::bucket) fn shard(id: &str, at: usize) -> Vec<u8> {
+    [OBJECT, format!(".{id}.{at:02o}").as_bytes()].concat()
+}
+
+/// Whether what follows a folder's prefix is of an attribute object.
+pub(in crate::bucket) fn is_attributes(rest: &[u8]) -> bool {
+    rest.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+}
+
+/// Whether a folder whose keys begin with `prefix` has such an object: all but the parts of names
+/// that are too long.
+pub(in crate::bucket) fn has_attributes(prefix: &Key) -> bool {
+    prefix.as_bytes().is_empty() || prefix.as_bytes().ends_with(b"/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_attributes, shard};
+
+    #[test]
+    fn attribute_objects_are_told_from_others() {
+        assert_eq!(shard("1f", 63), b".quayfs-attributes.1f.77");
+        for (rest, want) in [
+            (&b".quayfs-attributes"[..], true),
+            (b".quayfs-attributes.1f.00", true),
+            (b".quayfs-attributesx", false),
+            (b".quayfs-other", false),
+            (b"a", false),
+        ] {
+            assert_eq!(is_attributes(rest), want, "{rest:?}");
+        }
+    }
+}

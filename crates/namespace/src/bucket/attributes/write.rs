@@ -1,0 +1,480 @@
+//! Brings what was noted into the bucket: in batches, under conditions, and again after a conflict.
+
+use std::time::Duration;
+
+use base::Ino;
+use bytes::Bytes as Body;
+use futures::{StreamExt as _, stream};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, Key, Metadata, PutOptions, Version};
+
+use super::book::{Form, Origin, Pending, SHARDS, shard};
+use super::item::{Item, Label};
+use super::line::Usual;
+use super::place;
+use super::read::{SHARDS_AT_A_TIME, Want};
+use super::sheet::{self, Items};
+use crate::bucket::nodes::Place;
+use crate::bucket::shared::Shared;
+use crate::{Error, RecordId, Result};
+
+/// The largest object that all entries of a folder are in.
+const WHOLE_BYTES_MAX: usize = 512 << 10;
+
+/// How often a write is tried that others get before.
+const TRIES_MAX: usize = 16;
+
+/// Folders that are written at a time.
+const FOLDERS_AT_A_TIME: usize = 8;
+
+/// How long a folder is left alone after a write that failed.
+const REST_MIN: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_mins(1);
+
+/// What the bucket is to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing waits.
+    Done,
+    /// Who else wrote has to be read first.
+    Read,
+    /// Something was written, perhaps not all.
+    Wrote,
+}
+
+/// Changes of one folder, by name.
+type Changes = Vec<(Label, Pending)>;
+
+impl Shared {
+    /// Writes what is noted when it is due, for as long as it is polled.
+    pub(in crate::bucket) async fn keep_attributes(&self) {
+        loop {
+            let due = self.state().tree.books.as_ref().and_then(|books| books.first_due());
+            let now = self.clock.monotonic();
+            match due {
+                None => self.noted.notified().await,
+                Some(due) if now < due => {
+                    tokio::select! {
+                        () = self.clock.sleep(due - now) => {}
+                        () = self.noted.notified() => {}
+                    }
+                }
+                Some(_) => {
+                    // Each failure is logged, and tried again after a rest.
+                    let _ = self.write_all(Some(now)).await;
+                }
+            }
+        }
+    }
+
+    /// Writes what is noted of the entries of `dir`, and of itself; of all folders if there is none.
+    pub(in crate::bucket) async fn sync_attributes(&self, dir: Option<Ino>) -> Result<()> {
+        let Some(dir) = dir else { return self.write_all(None).await };
+        let (own, parent) = {
+            let state = self.state();
+            let own = state.tree.prefix("sync", dir)?;
+            let parent = match state.tree.node(dir).map(|node| &node.place) {
+                Some(Place::Named { parent, .. }) => Some(state.tree.prefix("sync", *parent)?),
+                Some(Place::Root | Place::Unlinked | Place::Replaced) | None => None,
+            };
+            (own, parent)
+        };
+        self.write_folder(&own).await?;
+        if let Some(parent) = parent {
+            self.write_folder(&parent).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_all(&self, due: Option<Duration>) -> Result<()> {
+        let folders = self.state().tree.books.as_ref().map(|books| books.due(due));
+        let results: Vec<Result<()>> = stream::iter(folders.unwrap_or_default())
+            .map(|prefix| async move { self.write_folder(&prefix).await })
+            .buffer_unordered(FOLDERS_AT_A_TIME)
+            .collect()
+            .await;
+        results.into_iter().collect()
+    }
+
+    /// Writes what is noted of the entries of one folder.
+    pub(in crate::bucket) async fn write_folder(&self, prefix: &Key) -> Result<()> {
+        let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
+        let _turn = turn.lock().await;
+        let written = self.write_in_turn(prefix).await;
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        if let Some(books) = &mut state.tree.books {
+            let book = books.get_mut(prefix);
+            book.resting = match (&written, book.resting) {
+                (Ok(()), _) => None,
+                (Err(_), None) => Some((now + REST_MIN, REST_MIN)),
+                (Err(_), Some((_, rest))) => {
+                    let rest = (rest * 2).min(REST_MAX);
+                    Some((now + rest, rest))
+                }
+            };
+        }
+        drop(state);
+        if let Err(error) = &written {
+            tracing::warn!(folder = %prefix, %error, "attributes have yet to get into the bucket");
+        }
+        written
+    }
+
+    async fn write_in_turn(&self, prefix: &Key) -> Result<()> {
+        let fail = |error| Error::remote("write attributes", error);
+        for _ in 0..TRIES_MAX {
+            match self.write_once(prefix).await {
+                Ok(Step::Done) => return Ok(()),
+                Ok(Step::Wrote) => {}
+                Ok(Step::Read) => self.read_again(prefix).await?,
+                Err(error) if error.kind == RemoteErrorKind::Changed => {
+                    self.read_again(prefix).await?;
+                }
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        let kind = RemoteErrorKind::Changed;
+        Err(fail(remote::Error::new(kind, "write attributes", &prefix.join(place::OBJECT))))
+    }
+
+    async fn read_again(&self, prefix: &Key) -> Result<()> {
+        let told = self.load(prefix, Want::Form).await;
+        let told = told.map_err(|error| Error::remote("write attributes", error))?;
+        self.retell_folder(prefix, &told);
+        Ok(())
+    }
+
+    async fn write_once(&self, prefix: &Key) -> remote::Result<Step> {
+        let (form, usual, changes) = {
+            let mut state = self.state();
+            let Some(books) = &mut state.tree.books else { return Ok(Step::Done) };
+            let book = books.get_mut(prefix);
+            let changes: Changes = book
+                .pending
+                .iter()
+                .map(|(label, pending)| (label.clone(), pending.clone()))
+                .collect();
+            (book.form.clone(), book.usual, changes)
+        };
+        if changes.is_empty() {
+            return Ok(Step::Done);
+        }
+        let changes = self.without_stale(prefix, changes).await?;
+        match form {
+            Form::Unknown => Ok(Step::Read),
+            Form::Foreign => {
+                let key = prefix.join(place::OBJECT);
+                let error = remote::Error::new(RemoteErrorKind::Unsupported, "put", &key);
+                Err(error.because("the folder's attributes are not of a format that is known"))
+            }
+            Form::Absent => self.write_whole(prefix, None, usual, changes).await,
+            Form::Whole(version) => self.write_whole(prefix, Some(version), usual, changes).await,
+            Form::Split { id, .. } => self.write_shards(prefix, &id, usual, changes).await,
+        }
+    }
+
+    /// Drops what an earlier process noted of objects that were replaced since.
+    async fn without_stale(&self, prefix: &Key, changes: Changes) -> remote::Result<Changes> {
+        let mut current = Vec::with_capacity(changes.len());
+        for (label, change) in changes {
+            let doubted = match (change.origin, &change.item) {
+                (Origin::Replay, Some(Item { version: Some(version), .. })) => {
+                    let known = self.state();
+                    let written = known
+                        .tree
+                        .books
+                        .as_ref()
+                        .and_then(|books| books.get(prefix)?.written(&label)?.version.clone());
+                    written.is_some_and(|written| written != *version).then(|| version.clone())
+                }
+                (Origin::Replay | Origin::Now, _) => None,
+            };
+            if let Some(version) = doubted {
+                let is_there = match self.remote.head(&prefix.join(&label)).await {
+                    Ok(meta) => meta.version == version,
+                    Err(error) if error.kind == RemoteErrorKind::NotFound => false,
+                    Err(error) => return Err(error),
+                };
+                if !is_there {
+                    self.settle(prefix, &[(label, change)]);
+                    continue;
+                }
+            }
+            current.push((label, change));
+        }
+        Ok(current)
+    }
+
+    async fn write_whole(
+        &self,
+        prefix: &Key,
+        version: Option<Version>,
+        usual: Usual,
+        changes: Changes,
+    ) -> remote::Result<Step> {
+        let old = self.written_items(prefix, 0);
+        let new = merged(&old, &changes);
+        if new == old {
+            self.settle(prefix, &changes);
+            return Ok(Step::Done);
+        }
+        let key = prefix.join(place::OBJECT);
+        if new.is_empty() {
+            self.delete_object(&key, version.as_ref()).await?;
+            self.wrote(prefix, Form::Absent, new, &changes);
+            return Ok(Step::Wrote);
+        }
+        let text = sheet::write(&new, usual);
+        if WHOLE_BYTES_MAX < text.len() {
+            return self.split(prefix, version, usual, old).await;
+        }
+        let written = self.put_text(&key, text, version.as_ref()).await?;
+        self.wrote(prefix, Form::Whole(written), new, &changes);
+        Ok(Step::Wrote)
+    }
+
+    /// Spreads the entries of one object over many. Who reads meanwhile sees the one object, or all
+    /// of the others; who splits the same object writes the same.
+    async fn split(
+        &self,
+        prefix: &Key,
+        version: Option<Version>,
+        usual: Usual,
+        items: Items,
+    ) -> remote::Result<Step> {
+        let id = id_of(version.as_ref());
+        let mut shards: Vec<Items> = (0..SHARDS).map(|_| Items::new()).collect();
+        for (label, item) in items {
+            shards[shard(&label)].insert(label, item);
+        }
+        let texts: Vec<(Key, String)> = shards
+            .iter()
+            .enumerate()
+            .filter(|(_, items)| !items.is_empty())
+            .map(|(at, items)| (prefix.join(&place::shard(&id, at)), sheet::write(items, usual)))
+            .collect();
+        let written: Vec<remote::Result<()>> = stream::iter(texts)
+            .map(|(key, text)| async move { self.put_exactly(&key, text).await })
+            .buffer_unordered(SHARDS_AT_A_TIME)
+            .collect()
+            .await;
+        written.into_iter().collect::<remote::Result<()>>()?;
+        let text = sheet::write_split(usual, &id);
+        let key = prefix.join(place::OBJECT);
+        let version = self.put_text(&key, text, version.as_ref()).await?;
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        if let Some(books) = &mut state.tree.books {
+            let book = books.get_mut(prefix);
+            book.learn(Form::Split { version, id }, Items::new(), now);
+        }
+        // The shards are read before they are written to.
+        Ok(Step::Read)
+    }
+
+    async fn write_shards(
+        &self,
+        prefix: &Key,
+        id: &str,
+        usual: Usual,
+        changes: Changes,
+    ) -> remote::Result<Step> {
+        let mut of_shards: Vec<Changes> = (0..SHARDS).map(|_| Changes::new()).collect();
+        for (label, change) in changes {
+            of_shards[shard(&label)].push((label, change));
+        }
+        let of_shards: Vec<(usize, Changes)> =
+            of_shards.into_iter().enumerate().filter(|(_, changes)| !changes.is_empty()).collect();
+        let written: Vec<remote::Result<()>> = stream::iter(of_shards)
+            .map(|(at, changes)| self.write_shard(prefix, (id, at), usual, changes))
+            .buffer_unordered(SHARDS_AT_A_TIME)
+            .collect()
+            .await;
+        // Who else changed the form of the whole is found when it is read next.
+        written.into_iter().collect::<remote::Result<()>>()?;
+        Ok(Step::Wrote)
+    }
+
+    async fn write_shard(
+        &self,
+        prefix: &Key,
+        (id, at): (&str, usize),
+        usual: Usual,
+        changes: Changes,
+    ) -> remote::Result<()> {
+        let known = {
+            let state = self.state();
+            let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+            book.and_then(|book| book.sheets.get(at)).is_some_and(|sheet| sheet.as_of.is_some())
+        };
+        if !known {
+            let told = self.load_shard(prefix, id, at).await?;
+            self.retell_folder(prefix, &told);
+        }
+        let (old, version) = {
+            let state = self.state();
+            let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+            let sheet = book.and_then(|book| book.sheets.get(at));
+            sheet.map(|sheet| (sheet.items.clone(), sheet.version.clone())).unwrap_or_default()
+        };
+        let new = merged(&old, &changes);
+        if new != old {
+            let key = prefix.join(&place::shard(id, at));
+            let put = self.put_text(&key, sheet::write(&new, usual), version.as_ref()).await;
+            let now = self.clock.monotonic();
+            let mut state = self.state();
+            let Some(books) = &mut state.tree.books else { return put.map(drop) };
+            let book = books.get_mut(prefix);
+            match put {
+                Ok(written) => {
+                    book.learn_shard(at, Some(written), new, now);
+                }
+                Err(error) => {
+                    if let Some(sheet) = book.sheets.get_mut(at) {
+                        sheet.as_of = None;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        self.settle(prefix, &changes);
+        Ok(())
+    }
+
+    fn written_items(&self, prefix: &Key, at: usize) -> Items {
+        let state = self.state();
+        let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+        book.and_then(|book| book.sheets.get(at))
+            .map(|sheet| sheet.items.clone())
+            .unwrap_or_default()
+    }
+
+    fn wrote(&self, prefix: &Key, form: Form, items: Items, changes: &Changes) {
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        if let Some(books) = &mut state.tree.books {
+            books.get_mut(prefix).learn(form, items, now);
+        }
+        drop(state);
+        self.settle(prefix, changes);
+    }
+
+    /// The bucket has these changes, or need not have them.
+    fn settle(&self, prefix: &Key, changes: &[(Label, Pending)]) {
+        let records: Vec<RecordId> = {
+            let mut state = self.state();
+            let Some(books) = &mut state.tree.books else { return };
+            let book = books.get_mut(prefix);
+            let settled = changes.iter().flat_map(|(label, p)| book.settle(label, p.number));
+            settled.collect()
+        };
+        if !records.is_empty() {
+            self.ledger.strike(&records);
+        }
+    }
+
+    async fn put_text(
+        &self,
+        key: &Key,
+        text: String,
+        replaced: Option<&Version>,
+    ) -> remote::Result<Version> {
+        let condition = if self.remote.personality().conditional_writes {
+            replaced.map_or(Condition::Absent, |version| Condition::Is(version.clone()))
+        } else {
+            // The best that such a store allows: it is looked at just before.
+            self.check_unchanged(key, replaced).await?;
+            Condition::Always
+        };
+        let options = PutOptions { condition, metadata: Metadata::new() };
+        self.remote.put(key, Body::from(text), &options).await
+    }
+
+    /// Writes an object that may be there already, from a split that was not finished or that is
+    /// done elsewhere just now.
+    async fn put_exactly(&self, key: &Key, text: String) -> remote::Result<()> {
+        match self.put_text(key, text.clone(), None).await {
+            Err(error) if error.kind == RemoteErrorKind::Changed => {}
+            put => return put.map(drop),
+        }
+        match self.remote.get_whole(key, None, u64::MAX).await? {
+            Fresh::New(_, bytes) if bytes == text.as_bytes() => Ok(()),
+            Fresh::New(meta, _) => self.put_text(key, text, Some(&meta.version)).await.map(drop),
+            Fresh::Same => Ok(()),
+        }
+    }
+
+    /// Removes an object that nobody else changed.
+    async fn delete_object(&self, key: &Key, version: Option<&Version>) -> remote::Result<()> {
+        self.check_unchanged(key, version).await?;
+        self.remote.delete(key).await
+    }
+
+    async fn check_unchanged(&self, key: &Key, version: Option<&Version>) -> remote::Result<()> {
+        let found = match self.remote.head(key).await {
+            Ok(meta) => Some(meta.version),
+            Err(error) if error.kind == RemoteErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if found.as_ref() == version {
+            Ok(())
+        } else {
+            Err(remote::Error::new(RemoteErrorKind::Changed, "head", key))
+        }
+    }
+
+    /// Takes a folder's attribute objects with the folder: they are not there any more, and what was
+    /// to be written to them is of no use.
+    pub(in crate::bucket) async fn delete_attributes(
+        &self,
+        keys: &[Key],
+        prefix: &Key,
+    ) -> Result<()> {
+        let turn = self.turn_of(prefix);
+        let _turn = match &turn {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        for key in keys {
+            let deleted = self.remote.delete(key).await;
+            deleted.map_err(|error| Error::remote("delete attributes", error))?;
+        }
+        let book = {
+            let mut state = self.state();
+            state.tree.books.as_mut().and_then(|books| books.remove(prefix))
+        };
+        let records: Vec<RecordId> =
+            book.into_iter().flat_map(|book| book.pending).flat_map(|(_, p)| p.records).collect();
+        if !records.is_empty() {
+            self.ledger.strike(&records);
+        }
+        Ok(())
+    }
+
+    /// How many changes the bucket does not have yet.
+    #[cfg(test)]
+    pub(in crate::bucket) fn attributes_pending(&self) -> usize {
+        let state = self.state();
+        let Some(books) = &state.tree.books else { return 0 };
+        let pending = books.due(None).into_iter().filter_map(|prefix| books.get(&prefix));
+        pending.map(|book| book.pending.len()).sum()
+    }
+}
+
+/// `old` with the changes made to it.
+fn merged(old: &Items, changes: &Changes) -> Items {
+    let mut new = old.clone();
+    for (label, change) in changes {
+        match &change.item {
+            Some(item) => new.insert(label.clone(), item.clone()),
+            None => new.remove(label),
+        };
+    }
+    new
+}
+
+/// Names the split of one version: whoever splits it gives its parts these names.
+fn id_of(version: Option<&Version>) -> String {
+    let text = version.map(Version::as_str).unwrap_or_default();
+    format!("{:08x}", base::crc32c(text.as_bytes()))
+}

@@ -1,0 +1,40 @@
+//! Changes mode, owner, times, and notes that bytes are being changed.
+
+use std::sync::Arc;
+
+use base::{Attr, Ino};
+
+use super::attributes::note::What;
+use super::form::Form;
+use super::nodes::Kind;
+use super::shared::Shared;
+use crate::{Error, ErrorKind, Result, SetAttr};
+
+impl Shared {
+    /// Changes attributes of `ino`. Without a size the change survives a crash when this returns;
+    /// with one it goes with the bytes.
+    pub(super) async fn set_attr(self: &Arc<Self>, ino: Ino, change: SetAttr) -> Result<Attr> {
+        let fail = |kind| Err(Error::node(kind, "set_attr", ino));
+        if change.size.is_none() {
+            self.know_target(ino).await?;
+        }
+        let attr = {
+            let now = self.clock.wall();
+            let mut state = self.state();
+            let node = state.tree.named_by_kernel("set_attr", ino)?;
+            if let Some(size) = change.size {
+                match &mut node.kind {
+                    Kind::File(file) if file.form == Form::Plain => file.edit(size),
+                    Kind::File(_) => return fail(ErrorKind::Invalid),
+                    Kind::Folder(_) => return fail(ErrorKind::IsDirectory),
+                }
+            }
+            node.looks.change(&change, now);
+            node.attr(ino)
+        };
+        if change.size.is_none() {
+            self.note(ino, What::Attributes)?;
+        }
+        Ok(attr)
+    }
+}
