@@ -60,6 +60,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         file_mode: 0o644,
         folder_mode: 0o755,
         nodes_max: 1000,
+        ..BucketOptions::default()
     };
     let namespace = Arc::new(Bucket::new(
         Arc::new(bucket.clone()),
