@@ -80,10 +80,12 @@ impl Shared {
         let condition = if conditional { Condition::Absent } else { Condition::Always };
         let size = body.len() as u64;
         let put = self.remote.put(&key, body, &PutOptions { condition, metadata }).await;
-        let version = put.map_err(|error| match error.kind {
-            RemoteErrorKind::Changed => Error::name(ErrorKind::Exists, op, name),
-            _ => Error::remote(op, error),
-        })?;
+        let version = match put {
+            Err(error) if error.kind == RemoteErrorKind::Changed => {
+                return Err(Error::name(ErrorKind::Exists, op, name));
+            }
+            put => put.map_err(|error| Error::remote(op, error))?,
+        };
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free(op, parent, name)?;

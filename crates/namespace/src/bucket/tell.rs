@@ -105,10 +105,10 @@ impl Tree {
             return;
         }
         let ino = self.child(dir, name);
-        let verdict = match verdict(self.here(ino, &there), &there) {
-            Verdict::Refresh => self.verdict_on_form((dir, name), ino, &there),
-            verdict => verdict,
-        };
+        let mut verdict = verdict(self.here(ino, &there), &there);
+        if verdict == Verdict::Refresh {
+            verdict = self.verdict_on_form((dir, name), ino, &there);
+        }
         match (verdict, ino) {
             (Verdict::Keep, _) => {}
             (Verdict::Add, _) => self.add(dir, name, there, as_of),
@@ -199,7 +199,7 @@ impl Tree {
             ),
             There::File(seen) => {
                 let outfit = self.outfit(&prefix, name, &seen);
-                (Kind::File(self.file_seen(keys::file(&prefix, name), seen, &outfit)), outfit)
+                (Kind::File(Tree::file_seen(keys::file(&prefix, name), seen, &outfit)), outfit)
             }
         };
         let ino = self.insert((dir, name), kind, outfit.looks, as_of);
@@ -208,7 +208,7 @@ impl Tree {
         }
     }
 
-    fn file_seen(&self, key: Key, seen: Seen, outfit: &Outfit) -> File {
+    fn file_seen(key: Key, seen: Seen, outfit: &Outfit) -> File {
         let Seen { size, version, modified, metadata: _ } = seen;
         let taken_in = Some((version.clone(), modified));
         let stored = Stored { key, version, size };
@@ -271,7 +271,7 @@ impl Tree {
             return;
         };
         let outfit = self.outfit(&prefix, &name, &seen);
-        let file = self.file_seen(key, seen, &outfit);
+        let file = Tree::file_seen(key, seen, &outfit);
         let node = self.node_mut(ino).expect("it has a key");
         node.kind = Kind::File(file);
         node.put_on(outfit);

@@ -23,13 +23,13 @@ pub(in crate::bucket) struct Books {
     clock: Arc<dyn Clock>,
     usual: Usual,
     // Invariant: what waits to be written is never dropped.
-    books: HashMap<Key, Book>,
+    by_prefix: HashMap<Key, Book>,
     numbers: u64,
 }
 
 impl Books {
     pub(in crate::bucket) fn new(usual: Usual, clock: Arc<dyn Clock>) -> Books {
-        Books { clock, usual, books: HashMap::new(), numbers: 0 }
+        Books { clock, usual, by_prefix: HashMap::new(), numbers: 0 }
     }
 
     /// When what happens in `delay` happens, on the monotonic clock.
@@ -44,7 +44,7 @@ impl Books {
 
     /// What is known of the folder `prefix`.
     pub(in crate::bucket) fn get(&self, prefix: &Key) -> Option<&Book> {
-        self.books.get(prefix)
+        self.by_prefix.get(prefix)
     }
 
     /// What is known of the folder `prefix`, for changes.
@@ -52,7 +52,7 @@ impl Books {
         self.numbers += 1;
         let used = self.numbers;
         let usual = self.usual;
-        let book = self.books.entry(prefix.clone()).or_insert_with(|| Book::new(usual));
+        let book = self.by_prefix.entry(prefix.clone()).or_insert_with(|| Book::new(usual));
         book.used = used;
         book
     }
@@ -70,7 +70,7 @@ impl Books {
 
     /// The folders with changes that are due at `now`; with all changes if that is `None`.
     pub(in crate::bucket) fn due(&self, now: Option<Duration>) -> Vec<Key> {
-        let due = self.books.iter().filter(|(_, book)| match now {
+        let due = self.by_prefix.iter().filter(|(_, book)| match now {
             Some(now) => book.due().is_some_and(|due| due <= now),
             None => !book.pending.is_empty(),
         });
@@ -79,30 +79,30 @@ impl Books {
 
     /// When the first change is due.
     pub(in crate::bucket) fn first_due(&self) -> Option<Duration> {
-        self.books.values().filter_map(Book::due).min()
+        self.by_prefix.values().filter_map(Book::due).min()
     }
 
     /// The folders below `prefix`, itself among them.
     pub(in crate::bucket) fn below(&self, prefix: &Key) -> Vec<Key> {
         let below = |key: &&Key| key.as_bytes().starts_with(prefix.as_bytes());
-        self.books.keys().filter(below).cloned().collect()
+        self.by_prefix.keys().filter(below).cloned().collect()
     }
 
     /// Forgets a folder, and what was to be written to it.
     pub(in crate::bucket) fn remove(&mut self, prefix: &Key) -> Option<Book> {
-        self.books.remove(prefix)
+        self.by_prefix.remove(prefix)
     }
 
     /// Forgets what was used least lately until there is room.
     pub(in crate::bucket) fn shrink(&mut self) {
-        let items: usize = self.books.values().map(Book::len).sum();
-        if self.books.len() <= BOOKS_MAX && items <= ITEMS_MAX {
+        let items: usize = self.by_prefix.values().map(Book::len).sum();
+        if self.by_prefix.len() <= BOOKS_MAX && items <= ITEMS_MAX {
             return;
         }
         // A good deal at a time, so that it is rarely done.
         let (books_left, items_left) = (BOOKS_MAX / 4 * 3, ITEMS_MAX / 4 * 3);
         let mut order: Vec<(u64, usize, Key)> =
-            self.books.iter().map(|(key, book)| (book.used, book.len(), key.clone())).collect();
+            self.by_prefix.iter().map(|(key, book)| (book.used, book.len(), key.clone())).collect();
         order.sort_unstable_by_key(|&(used, _, _)| std::cmp::Reverse(used));
         let (mut kept, mut kept_items) = (0, 0);
         for (_, items, key) in order {
@@ -114,7 +114,7 @@ impl Books {
                 .is_some_and(|book| book.pending.is_empty() && Arc::strong_count(&book.turn) == 1);
             // The last one used stays, however large.
             if idle && 1 < kept && (books_left < kept || items_left < kept_items) {
-                self.books.remove(&key);
+                self.by_prefix.remove(&key);
             }
         }
     }

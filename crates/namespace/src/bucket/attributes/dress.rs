@@ -39,10 +39,8 @@ impl Shared {
     ) -> Result<()> {
         let past = prefix.join(&[place::OBJECT, b"/"].concat());
         let goes_past = page.entries.last().is_some_and(|last| past < *last.key());
-        let sight = match sight {
-            Sight::Beginning if page.next.is_some() && !goes_past => Sight::Unknown,
-            sight => sight,
-        };
+        let stops_short = page.next.is_some() && !goes_past;
+        let sight = if sight == Sight::Beginning && stops_short { Sight::Unknown } else { sight };
         self.dress_lines(op, prefix, &mut page.entries, sight).await
     }
 

@@ -14,6 +14,10 @@ use crate::{RecordId, Result};
 /// Folders that are read and written at a time.
 const FOLDERS_AT_A_TIME: usize = 8;
 
+/// A label, the version that was copied and that of the copy.
+type Rebound<'a> = (Label, &'a (Version, Version));
+
+#[expect(dead_code, reason = "for folders that move with all that is in them")]
 impl Shared {
     /// Makes sure that what was noted of names below `prefix` is in the bucket, so that a copy of
     /// the objects there is a copy of it.
@@ -35,7 +39,7 @@ impl Shared {
         to: &Key,
         changed: &HashMap<Vec<u8>, (Version, Version)>,
     ) -> Result<()> {
-        let mut folders: BTreeMap<Key, Vec<(Label, &(Version, Version))>> = BTreeMap::new();
+        let mut folders: BTreeMap<Key, Vec<Rebound<'_>>> = BTreeMap::new();
         for (rest, versions) in changed {
             let slash = rest.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
             let (folder, label) = rest.split_at(slash);
@@ -53,7 +57,7 @@ impl Shared {
         followed.into_iter().collect()
     }
 
-    fn rebind(&self, folder: &Key, versions: Vec<(Label, &(Version, Version))>) {
+    fn rebind(&self, folder: &Key, versions: Vec<Rebound<'_>>) {
         let mut state = self.state();
         let Some(books) = &mut state.tree.books else { return };
         for (label, (old, new)) in versions {

@@ -156,13 +156,13 @@ pub(super) fn read(line: &str, usual: Usual) -> Option<(Label, Item)> {
     }
     let item = Item {
         kind,
-        mode: given(&map, "mode", usual.mode(kind), mode_of)?,
-        uid: given(&map, "uid", usual.uid, number)?,
-        gid: given(&map, "gid", usual.gid, number)?,
-        mtime: time(&map, "mtime")?,
-        atime: time(&map, "atime")?,
-        ctime: time(&map, "ctime")?,
-        rdev: given(&map, "rdev", 0, number)?.unwrap_or(0),
+        mode: given(&map, "mode", usual.mode(kind), mode_of).ok()?,
+        uid: given(&map, "uid", usual.uid, number).ok()?,
+        gid: given(&map, "gid", usual.gid, number).ok()?,
+        mtime: time(&map, "mtime").ok()?,
+        atime: time(&map, "atime").ok()?,
+        ctime: time(&map, "ctime").ok()?,
+        rdev: given(&map, "rdev", 0, number).ok()?.unwrap_or(0),
         target: target.map(Arc::from),
         xattrs: Arc::new(xattrs(&map)?),
         version,
@@ -170,17 +170,22 @@ pub(super) fn read(line: &str, usual: Usual) -> Option<(Label, Item)> {
     Some((label, item))
 }
 
-/// `Some(None)` if it is said that nobody gave it; `None` if what is said is nonsense.
+/// A field makes no sense, and so the line does not.
+struct Nonsense;
+
+type Given<T> = Result<Option<T>, Nonsense>;
+
+/// What a field says; `None` if it says that nobody gave it.
 fn given<T>(
     map: &Map<String, Value>,
     key: &str,
     usual: T,
     read: fn(&Value) -> Option<T>,
-) -> Option<Option<T>> {
+) -> Given<T> {
     match map.get(key) {
-        None => Some(Some(usual)),
-        Some(Value::Null) => Some(None),
-        Some(value) => read(value).map(Some),
+        None => Ok(Some(usual)),
+        Some(Value::Null) => Ok(None),
+        Some(value) => read(value).map(Some).ok_or(Nonsense),
     }
 }
 
@@ -194,10 +199,10 @@ pub(super) fn mode_of(value: &Value) -> Option<u16> {
     u16::from_str_radix(digits, 8).ok().filter(|&mode| mode <= 0o7777)
 }
 
-fn time(map: &Map<String, Value>, key: &str) -> Option<Option<Timestamp>> {
+fn time(map: &Map<String, Value>, key: &str) -> Given<Timestamp> {
     match map.get(key) {
-        None => Some(None),
-        Some(time) => time_of(time.as_str()?).map(Some),
+        None => Ok(None),
+        Some(time) => time.as_str().and_then(time_of).map(Some).ok_or(Nonsense),
     }
 }
 

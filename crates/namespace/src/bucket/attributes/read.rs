@@ -37,6 +37,13 @@ pub(in crate::bucket) enum Want<'a> {
     Listed(&'a Sightings),
 }
 
+/// What is known of one object.
+enum Known {
+    Nothing,
+    /// Its version; `None` if it is not there.
+    Version(Option<Version>),
+}
+
 /// What one object is now.
 enum Found {
     Same,
@@ -203,7 +210,10 @@ impl Shared {
             Want::Listed(sightings) => (0..SHARDS)
                 .filter(|&at| {
                     let seen = sightings.get(&place::shard(id, at)[..]);
-                    self.shard_of(prefix, at).is_none_or(|known| known.as_ref() != seen)
+                    match self.shard_of(prefix, at) {
+                        Known::Nothing => true,
+                        Known::Version(known) => known.as_ref() != seen,
+                    }
                 })
                 .collect(),
         };
@@ -215,11 +225,14 @@ impl Shared {
         Ok(told.concat())
     }
 
-    /// The version of a shard that is known, if anything is known of it.
-    fn shard_of(&self, prefix: &Key, at: usize) -> Option<Option<Version>> {
+    /// What is known of a shard.
+    fn shard_of(&self, prefix: &Key, at: usize) -> Known {
         let state = self.state();
-        let sheet = state.tree.books.as_ref()?.get(prefix)?.sheets.get(at)?;
-        sheet.as_of.map(|_| sheet.version.clone())
+        let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+        match book.and_then(|book| book.sheets.get(at)) {
+            Some(sheet) if sheet.as_of.is_some() => Known::Version(sheet.version.clone()),
+            Some(_) | None => Known::Nothing,
+        }
     }
 
     pub(super) async fn load_shard(
@@ -229,7 +242,10 @@ impl Shared {
         at: usize,
     ) -> remote::Result<Vec<Label>> {
         let as_of = self.clock.monotonic();
-        let known = self.shard_of(prefix, at).flatten();
+        let known = match self.shard_of(prefix, at) {
+            Known::Version(version) => version,
+            Known::Nothing => None,
+        };
         let key = prefix.join(&place::shard(id, at));
         let found = self.find_object(&key, known.as_ref()).await?;
         let mut state = self.state();

@@ -8,6 +8,7 @@ use futures::{StreamExt as _, stream};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, Key, Metadata, PutOptions, Version};
 
 use super::book::{Form, Origin, Pending, SHARDS, shard};
+use super::books::Books;
 use super::item::{Item, Label};
 use super::line::Usual;
 use super::place;
@@ -48,13 +49,13 @@ impl Shared {
     /// Writes what is noted when it is due, for as long as it is polled.
     pub(in crate::bucket) async fn keep_attributes(&self) {
         loop {
-            let due = self.state().tree.books.as_ref().and_then(|books| books.first_due());
+            let due = self.state().tree.books.as_ref().and_then(Books::first_due);
             let now = self.clock.monotonic();
             match due {
                 None => self.noted.notified().await,
                 Some(due) if now < due => {
                     tokio::select! {
-                        () = self.clock.sleep(due - now) => {}
+                        () = self.clock.sleep(due.saturating_sub(now)) => {}
                         () = self.noted.notified() => {}
                     }
                 }
