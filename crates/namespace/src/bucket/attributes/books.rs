@@ -109,7 +109,7 @@ impl Books {
             kept += 1;
             kept_items += items;
             let idle = self
-                .books
+                .by_prefix
                 .get(&key)
                 .is_some_and(|book| book.pending.is_empty() && Arc::strong_count(&book.turn) == 1);
             // The last one used stays, however large.

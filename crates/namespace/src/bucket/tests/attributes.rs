@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Attr, FileKind, Ino, ManualClock, Timestamp};
+use base::{Attr, Clock as _, FileKind, Ino, ManualClock, Timestamp};
 use parking_lot::Mutex;
 use remote::fake::{Fake, Op};
 use remote::{Key, Metadata, Remote};
@@ -237,16 +237,13 @@ async fn what_was_changed_is_written_by_itself_within_two_seconds() {
         () = bench.bucket.keep_attributes() => panic!("it goes on for ever"),
         () = written => {}
     }
-    assert!(bench.clock.monotonic() - before <= Duration::from_secs(2));
+    assert!(bench.clock.monotonic() <= before + Duration::from_secs(2));
     assert_eq!(bench.again().stat("f").await.mode, 0o600);
 }
 
-use base::Clock as _;
-
 #[tokio::test]
 async fn two_mounts_that_change_different_names_lose_nothing() {
-    let (one, other) = (Bench::new(), ());
-    let () = other;
+    let one = Bench::new();
     for file in ["a", "b", "c"] {
         one.put(file, "x");
     }
@@ -450,25 +447,31 @@ async fn one_change_among_a_hundred_thousand_entries_writes_less_than_a_mebibyte
 
 /// A ledger that outlives who writes to it.
 #[derive(Clone, Debug, Default)]
-struct Kept(Arc<Mutex<(u64, BTreeMap<RecordId, Vec<u8>>)>>);
+struct Kept(Arc<Mutex<Records>>);
+
+#[derive(Debug, Default)]
+struct Records {
+    last: u64,
+    left: BTreeMap<RecordId, Vec<u8>>,
+}
 
 impl Kept {
     fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
-        self.0.lock().1.clone().into_iter().collect()
+        self.0.lock().left.clone().into_iter().collect()
     }
 }
 
 impl Ledger for Kept {
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
         let mut kept = self.0.lock();
-        kept.0 += 1;
-        let id = RecordId(kept.0);
-        kept.1.insert(id, record.to_vec());
+        kept.last += 1;
+        let id = RecordId(kept.last);
+        kept.left.insert(id, record.to_vec());
         Ok(id)
     }
 
     fn strike(&self, records: &[RecordId]) {
-        self.0.lock().1.retain(|id, _| !records.contains(id));
+        self.0.lock().left.retain(|id, _| !records.contains(id));
     }
 
     fn number(&self, _path: &[u8]) -> Option<Ino> {
