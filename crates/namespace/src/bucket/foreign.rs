@@ -52,10 +52,10 @@ pub(super) fn looks(metadata: &Metadata) -> Foreign {
 pub(super) fn form(metadata: &Metadata) -> Form {
     let target = |key| metadata.get(key).filter(|target| is_target(target));
     if let Some(target) = target("gcsfuse_symlink_target") {
-        return Form::Link(Some(Arc::from(target.as_bytes())));
+        return Form::Link(Some(Arc::new(target.as_bytes().to_vec())));
     }
     if let Some(target) = target("--symlink-target") {
-        return Form::Link(Some(Arc::from(unescaped(target).as_slice())));
+        return Form::Link(Some(Arc::new(unescaped(target))));
     }
     let mode = metadata.get("mode").and_then(|mode| mode.trim().parse::<u32>().ok());
     match mode.map(|mode| kind_of(mode & KIND_BITS)) {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn links_and_special_files_of_other_tools_are_known() {
-        let link = |target: &[u8]| Form::Link(Some(Arc::from(target)));
+        let link = |target: &[u8]| Form::Link(Some(Arc::new(target.to_vec())));
         let special = |kind, rdev| Form::Special(Special { kind, rdev });
         for (pairs, want) in [
             (&[("mode", "41471")][..], Form::Link(None)),

@@ -12,7 +12,7 @@ pub(super) enum Form {
     /// Bytes.
     Plain,
     /// A path to elsewhere; `None` if the object has yet to be read for it.
-    Link(Option<Arc<[u8]>>),
+    Link(Option<Arc<Vec<u8>>>),
     /// A place where programs meet.
     Special(Special),
 }

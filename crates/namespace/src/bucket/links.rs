@@ -32,7 +32,7 @@ impl Shared {
         if target.is_empty() || TARGET_BYTES_MAX < target.len() as u64 {
             return Err(Error::name(ErrorKind::Invalid, "symlink", place.1));
         }
-        let form = Form::Link(Some(Arc::from(target)));
+        let form = Form::Link(Some(Arc::new(target.to_vec())));
         let new = NewNode { mode: LINK_MODE, owner };
         self.make_object("symlink", place, (form, Body::copy_from_slice(target)), new).await
     }
@@ -113,7 +113,7 @@ impl Shared {
     }
 
     /// Where a symbolic link points.
-    pub(super) async fn readlink(self: &Arc<Self>, ino: Ino) -> Result<Arc<[u8]>> {
+    pub(super) async fn readlink(self: &Arc<Self>, ino: Ino) -> Result<Arc<Vec<u8>>> {
         let stored = {
             let mut state = self.state();
             let node = state.tree.named_by_kernel("readlink", ino)?;
@@ -130,8 +130,8 @@ impl Shared {
         let invalid = || Error::node(ErrorKind::Invalid, "readlink", ino);
         let Stored { key, version, .. } = stored.ok_or_else(invalid)?;
         let fresh = self.remote.get_whole(&key, None, TARGET_BYTES_MAX).await;
-        let target: Arc<[u8]> = match fresh.map_err(|error| Error::remote("readlink", error))? {
-            Fresh::New(meta, target) if meta.version == version => Arc::from(&target[..]),
+        let target = match fresh.map_err(|error| Error::remote("readlink", error))? {
+            Fresh::New(meta, target) if meta.version == version => Arc::new(target.to_vec()),
             Fresh::New(..) | Fresh::Same => {
                 return Err(Error::node(ErrorKind::Stale, "readlink", ino));
             }

@@ -24,7 +24,7 @@ pub(super) struct Node {
     /// remembered is not to be believed.
     pub(super) as_of: Option<Duration>,
     pub(super) hold: Hold,
-    pub(super) xattrs: Arc<Xattrs>,
+    pub(super) xattrs: Option<Arc<Xattrs>>,
 }
 
 /// What is told of a node by others than a listing.
@@ -32,7 +32,7 @@ pub(super) struct Node {
 pub(super) struct Outfit {
     pub(super) looks: Looks,
     pub(super) form: Form,
-    pub(super) xattrs: Arc<Xattrs>,
+    pub(super) xattrs: Option<Arc<Xattrs>>,
 }
 
 /// Where a node is found.

@@ -1,6 +1,5 @@
 //! What the bucket told becomes what is remembered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
@@ -394,18 +393,18 @@ impl Tree {
             (Some(item), _) if item.version.as_ref() == Some(&seen.version) => {
                 let form = form_of(item);
                 let looks = assumed(&form, Source::Assumed).with_item(item);
-                Outfit { looks, form, xattrs: Arc::clone(&item.xattrs) }
+                Outfit { looks, form, xattrs: item.xattrs.clone() }
             }
             (_, Some(metadata)) => {
                 let form = foreign::form(metadata);
                 let looks = assumed(&form, Source::Assumed).with_metadata(metadata);
-                Outfit { looks, form, xattrs: Arc::default() }
+                Outfit { looks, form, xattrs: None }
             }
             (item, None) => {
                 // What is said is of the object that was here before.
                 let source = if item.is_some() { Source::Doubtful } else { Source::Assumed };
                 let looks = assumed(&Form::Plain, source);
-                Outfit { looks, form: Form::Plain, xattrs: Arc::default() }
+                Outfit { looks, form: Form::Plain, xattrs: None }
             }
         }
     }
@@ -419,9 +418,9 @@ impl Tree {
         let form = Form::Plain;
         match item.filter(|item| item.is_folder()) {
             Some(item) => {
-                Outfit { looks: looks.with_item(item), form, xattrs: Arc::clone(&item.xattrs) }
+                Outfit { looks: looks.with_item(item), form, xattrs: item.xattrs.clone() }
             }
-            None => Outfit { looks, form, xattrs: Arc::default() },
+            None => Outfit { looks, form, xattrs: None },
         }
     }
 }

@@ -71,7 +71,7 @@ impl Tree {
             ),
             as_of: None,
             hold: Hold::Held,
-            xattrs: Arc::default(),
+            xattrs: None,
         };
         let usual = Usual {
             uid: defaults.owner.uid,
@@ -221,8 +221,7 @@ impl Tree {
         let ino = self.numbers.choose(&path, |ino| self.nodes.contains_key(&ino));
         let hold = Hold::Idle(self.idle.touch(ino, None));
         let place = Place::Named { parent, name: name.clone() };
-        let xattrs = Arc::default();
-        let node = Node { place, kind, looks, as_of: Some(as_of), hold, xattrs };
+        let node = Node { place, kind, looks, as_of: Some(as_of), hold, xattrs: None };
         let is_folder = node.as_folder().is_some();
         self.nodes.insert(ino, node);
         let folder = self.folder_mut(parent).expect("it had a prefix");

@@ -33,7 +33,7 @@ impl Shared {
     ) -> Result<Arc<Xattrs>> {
         self.revalidate(op, ino).await?;
         let mut state = self.state();
-        Ok(Arc::clone(&state.tree.named_by_kernel(op, ino)?.xattrs))
+        Ok(state.tree.named_by_kernel(op, ino)?.xattrs.clone().unwrap_or_default())
     }
 
     /// Sets one attribute.
@@ -87,9 +87,9 @@ impl Shared {
             let now = self.clock.wall();
             let mut state = self.state();
             let node = state.tree.named_by_kernel(op, ino)?;
-            let mut xattrs = Xattrs::clone(&node.xattrs);
+            let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
             change(&mut xattrs)?;
-            node.xattrs = Arc::new(xattrs);
+            node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
             node.looks.ctime = now;
             node.looks.source = Source::Here;
         }

@@ -33,8 +33,9 @@ pub(in crate::bucket) struct Item {
     /// The number of a device, else 0.
     pub(in crate::bucket) rdev: u32,
     /// Where a symbolic link points.
-    pub(in crate::bucket) target: Option<Arc<[u8]>>,
-    pub(in crate::bucket) xattrs: Arc<Xattrs>,
+    pub(in crate::bucket) target: Option<Arc<Vec<u8>>>,
+    /// `None` if there are none.
+    pub(in crate::bucket) xattrs: Option<Arc<Xattrs>>,
     /// The object that it speaks of, and no other one of that name; `None` for a folder.
     pub(in crate::bucket) version: Option<Version>,
 }
@@ -52,7 +53,7 @@ impl Item {
             ctime: None,
             rdev: 0,
             target: None,
-            xattrs: Arc::default(),
+            xattrs: None,
             version,
         }
     }

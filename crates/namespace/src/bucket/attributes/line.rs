@@ -108,11 +108,11 @@ pub(super) fn write(label: &[u8], item: &Item, usual: Usual) -> String {
     if let Some(target) = &item.target {
         put("target", escape::text(target).into());
     }
-    if !item.xattrs.is_empty() {
+    if let Some(xattrs) = &item.xattrs {
         let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {
             (escape::text(name), escape::base64(value).into())
         };
-        put("xattrs", Value::Object(item.xattrs.iter().map(xattr).collect()));
+        put("xattrs", Value::Object(xattrs.iter().map(xattr).collect()));
     }
     if let Some(version) = &item.version {
         put("etag", version_text(version).into());
@@ -163,8 +163,8 @@ pub(super) fn read(line: &str, usual: Usual) -> Option<(Label, Item)> {
         atime: time(&map, "atime").ok()?,
         ctime: time(&map, "ctime").ok()?,
         rdev: given(&map, "rdev", 0, number).ok()?.unwrap_or(0),
-        target: target.map(Arc::from),
-        xattrs: Arc::new(xattrs(&map)?),
+        target: target.map(Arc::new),
+        xattrs: Some(xattrs(&map)?).filter(|xattrs| !xattrs.is_empty()).map(Arc::new),
         version,
     };
     Some((label, item))
@@ -261,9 +261,9 @@ pub(super) mod tests {
                 (mtime, atime, ctime),
                 (rdev, target, xattrs, etag),
             )| {
-                let target = (kind == FileKind::Symlink).then(|| Arc::from(target));
+                let target = (kind == FileKind::Symlink).then(|| Arc::new(target));
                 let version = (kind != FileKind::Directory).then(|| Version::new(&etag));
-                let xattrs = Arc::new(xattrs);
+                let xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
                 let item = Item {
                     kind,
                     mode,
@@ -304,7 +304,7 @@ pub(super) mod tests {
             uid: Some(1000),
             gid: None,
             mtime: Some(Timestamp { secs: 5, nanos: 1 }),
-            xattrs: Arc::new([(b"user.a".to_vec(), b"foo".to_vec())].into()),
+            xattrs: Some(Arc::new([(b"user.a".to_vec(), b"foo".to_vec())].into())),
             ..Item::plain(FileKind::File, Some(Version::new("\"e7\"")))
         };
         assert_eq!(

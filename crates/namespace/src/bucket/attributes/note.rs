@@ -1,6 +1,5 @@
 //! What is changed on this mount becomes an entry that is to be written.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Timestamp};
@@ -257,7 +256,7 @@ impl Tree {
             ctime: other(ctime),
             rdev,
             target,
-            xattrs: Arc::clone(&node.xattrs),
+            xattrs: node.xattrs.clone(),
             version,
         })
     }
