@@ -51,6 +51,8 @@ struct State {
     objects: BTreeMap<Key, Object>,
     uploads: BTreeMap<String, Upload>,
     writes: u32,
+    /// What listings under way are of, where they are of one state of the bucket.
+    listed: Option<Vec<BTreeMap<Key, Object>>>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +95,12 @@ impl Fake {
     /// From now on no page of a listing has more than `entries_max` entries.
     pub fn short_pages(&self, entries_max: u16) {
         self.page_entries_max.store(entries_max, Ordering::Relaxed);
+    }
+
+    /// From now on the pages of a listing are of the state in which its first page found the bucket,
+    /// as some stores have it.
+    pub fn pages_of_one_state(&self) {
+        self.state.lock().listed.get_or_insert_default();
     }
 
     /// The next call of `op` does nothing and fails like this. Several are taken one by one.
@@ -220,39 +228,53 @@ impl State {
         found.ok_or(ErrorKind::NotFound)
     }
 
-    fn list(&self, request: &ListRequest) -> Page {
-        let prefix = request.prefix.as_bytes();
-        let (from, past) = match (&request.continuation, &request.start_after) {
-            (Some(token), _) => (decode(token), true),
-            (None, Some(key)) => (key.as_bytes().to_vec(), false),
-            (None, None) => (Vec::new(), false),
+    fn list(&mut self, request: &ListRequest) -> Page {
+        let Some(listed) = &mut self.listed else { return list(&self.objects, request) };
+        let token = request.continuation.as_ref().and_then(|token| token.split_once('@'));
+        let (number, continuation) = match token {
+            Some((number, token)) => (number.parse().unwrap_or(0), Some(token.to_owned())),
+            None => {
+                listed.push(self.objects.clone());
+                (listed.len() - 1, None)
+            }
         };
-        let mut entries: Vec<Entry> = Vec::new();
-        let keys = self.objects.range(Key::from(&from[..])..).skip_while(|(key, _)| {
-            // Behind an earlier page's folded prefix all of it is done with.
-            let done = past && from.ends_with(b"/") && request.delimited && from != prefix;
-            key.as_bytes() == from && !from.is_empty() || done && key.as_bytes().starts_with(&from)
-        });
-        for (key, object) in keys.filter(|(key, _)| key.as_bytes().starts_with(prefix)) {
-            let rest = &key.as_bytes()[prefix.len()..];
-            let slash = rest.iter().position(|&byte| byte == b'/').filter(|_| request.delimited);
-            let entry = if let Some(slash) = slash {
-                Entry::Prefix(Key::from(&key.as_bytes()[..=prefix.len() + slash]))
-            } else {
-                let meta = Meta { metadata: Metadata::new(), ..object.meta.clone() };
-                Entry::Object(key.clone(), meta)
-            };
-            if entries.last() == Some(&entry) {
-                continue;
-            }
-            if entries.len() == usize::from(request.entries_max.max(1)) {
-                let next = entries.last().map(|last| encode(last.key()));
-                return Page { entries, next };
-            }
-            entries.push(entry);
-        }
-        Page { entries, next: None }
+        let page = list(&listed[number], &ListRequest { continuation, ..request.clone() });
+        Page { next: page.next.map(|token| format!("{number}@{token}")), ..page }
     }
+}
+
+fn list(objects: &BTreeMap<Key, Object>, request: &ListRequest) -> Page {
+    let prefix = request.prefix.as_bytes();
+    let (from, past) = match (&request.continuation, &request.start_after) {
+        (Some(token), _) => (decode(token), true),
+        (None, Some(key)) => (key.as_bytes().to_vec(), false),
+        (None, None) => (Vec::new(), false),
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    let keys = objects.range(Key::from(&from[..])..).skip_while(|(key, _)| {
+        // Behind an earlier page's folded prefix all of it is done with.
+        let done = past && from.ends_with(b"/") && request.delimited && from != prefix;
+        key.as_bytes() == from && !from.is_empty() || done && key.as_bytes().starts_with(&from)
+    });
+    for (key, object) in keys.filter(|(key, _)| key.as_bytes().starts_with(prefix)) {
+        let rest = &key.as_bytes()[prefix.len()..];
+        let slash = rest.iter().position(|&byte| byte == b'/').filter(|_| request.delimited);
+        let entry = if let Some(slash) = slash {
+            Entry::Prefix(Key::from(&key.as_bytes()[..=prefix.len() + slash]))
+        } else {
+            let meta = Meta { metadata: Metadata::new(), ..object.meta.clone() };
+            Entry::Object(key.clone(), meta)
+        };
+        if entries.last() == Some(&entry) {
+            continue;
+        }
+        if entries.len() == usize::from(request.entries_max.max(1)) {
+            let next = entries.last().map(|last| encode(last.key()));
+            return Page { entries, next };
+        }
+        entries.push(entry);
+    }
+    Page { entries, next: None }
 }
 
 fn encode(key: &Key) -> String {

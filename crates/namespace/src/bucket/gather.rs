@@ -55,6 +55,9 @@ struct Load {
     carried: Vec<(Entry, Duration)>,
     /// Entries that wait for those of the spans before.
     waiting: Vec<Chunk>,
+    /// Of the page with which the span began, or went on after a rest. A store may go on with what
+    /// it had then.
+    began: Option<Arc<Ticket>>,
 }
 
 /// Whether the folder is where it was listed.
@@ -105,6 +108,19 @@ impl Gather {
         self.late.names.is_empty()
     }
 
+    /// Since when changes made here count for the next page of `span`; `None` for one that begins.
+    pub(super) fn began(&self, span: SpanId) -> Option<Arc<Ticket>> {
+        self.loads.get(&span)?.began.clone()
+    }
+
+    /// Nothing is asked for a while: what comes after it is asked for anew.
+    pub(super) fn rest(&mut self) {
+        self.spans.begin_anew();
+        for load in self.loads.values_mut() {
+            load.began = None;
+        }
+    }
+
     /// Takes in a page.
     pub(super) fn take_in(
         &mut self,
@@ -122,7 +138,9 @@ impl Gather {
         self.tell(state, &ticket, &part, told);
         let chunk = self.chunk(state, &part);
         self.found += chunk.len();
-        self.loads.entry(span).or_default().waiting.push(chunk);
+        let load = self.loads.entry(span).or_default();
+        load.waiting.push(chunk);
+        load.began = Some(ticket);
         self.hand_out(filling);
         Found::There
     }

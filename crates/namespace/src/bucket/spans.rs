@@ -137,6 +137,15 @@ impl Spans {
         Range::Part { after, upto }
     }
 
+    /// Goes on by keys, not by what the store remembers of earlier pages.
+    pub(super) fn begin_anew(&mut self) {
+        for span in &mut self.order {
+            if let Stage::Waiting { continuation } = &mut span.stage {
+                *continuation = None;
+            }
+        }
+    }
+
     /// The first span that is not handed out.
     pub(super) fn front(&self) -> Option<SpanId> {
         self.order.front().map(|span| span.id)

@@ -127,7 +127,8 @@ impl Shared {
             while let Some(which) = wanted(&trip.filling, &gather)
                 && let Some(question) = gather.spans.next(which)
             {
-                asked.push(self.ask(gather.prefix().clone(), question));
+                let began = gather.began(question.span);
+                asked.push(self.ask(gather.prefix().clone(), question, began));
             }
             if let Some(answer) = asked.next().await {
                 let mut answer = answer?;
@@ -144,7 +145,7 @@ impl Shared {
                 break;
             } else {
                 swept = None;
-                self.rest(trip, &gather).await;
+                self.rest(trip, &mut gather).await;
             }
         }
         let ticket = trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
@@ -161,7 +162,8 @@ impl Shared {
     }
 
     /// Waits for the readers, who are far behind.
-    async fn rest(&self, trip: &mut Trip, gather: &Gather) {
+    async fn rest(&self, trip: &mut Trip, gather: &mut Gather) {
+        gather.rest();
         // Whoever comes now lists for themselves: for them this one is too old.
         self.state().leave_table(trip);
         if gather.is_told() {
@@ -205,12 +207,19 @@ impl Shared {
         Some((ticket, sweep))
     }
 
-    async fn ask(&self, prefix: Key, question: Question) -> Result<Answer> {
+    /// Asks for a page. What it tells is as old as the ticket in `began`, if there is one: pages
+    /// that follow one another may be of one state of the bucket.
+    async fn ask(
+        &self,
+        prefix: Key,
+        question: Question,
+        began: Option<Arc<Ticket>>,
+    ) -> Result<Answer> {
         let Question { span, start_after, continuation } = question;
         let begins = start_after.is_none() && continuation.is_none();
         let start_after = start_after.map(|key| prefix.join(&key));
         let request = ListRequest { continuation, ..listing::page(&prefix, start_after) };
-        let ticket = Arc::new(self.changes.ticket());
+        let ticket = began.unwrap_or_else(|| Arc::new(self.changes.ticket()));
         let as_of = self.clock.monotonic();
         let page = self.remote.list(&request).await.map_err(|error| Error::remote(OP, error))?;
         // A store that hands out the same mark again would be listed for ever.

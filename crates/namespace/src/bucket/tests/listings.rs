@@ -82,6 +82,22 @@ async fn who_lists_after_a_change_here_sees_it_though_a_listing_is_under_way() {
 }
 
 #[tokio::test]
+async fn pages_that_are_all_of_one_state_do_not_undo_what_was_done_between_them() {
+    let bench = paged(30);
+    bench.fake.pages_of_one_state();
+    bench.ino(Ino::ROOT, "n025").await;
+    let gate = bench.fake.hold(Op::List);
+    let listing = bench.bucket.listing(Ino::ROOT).await.unwrap();
+    gate.let_through(1);
+    gate.arrived(2).await;
+    bench.bucket.unlink(Ino::ROOT, &name("n025")).await.unwrap();
+    drop(gate);
+    assert_eq!(listing.all().await.unwrap().len(), 29);
+    assert_eq!(bench.names(Ino::ROOT).await.len(), 29);
+    assert!(bench.lookup(Ino::ROOT, "n025").await.is_err());
+}
+
+#[tokio::test]
 async fn a_listing_that_nobody_reads_any_more_asks_for_nothing_more() {
     let bench = paged(900);
     let gate = bench.fake.hold(Op::List);
@@ -184,11 +200,14 @@ proptest! {
         keys in prop::collection::btree_set("[ab01%.-]{1,4}(/[xy]?)?|%%[:=~!]?[a%]{0,3}/?", 0..60),
         changes in prop::collection::vec((any::<u8>(), "[ab01.-]{1,3}[a0]"), 0..12),
         page_entries in 1..6_u16,
+        one_state in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let bench = Bench::new();
-            bench.fake.short_pages(1000);
+            if one_state {
+                bench.fake.pages_of_one_state();
+            }
             for key in &keys {
                 bench.put(key, "x");
             }
