@@ -21,7 +21,8 @@ const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
 const OPS_MAX: usize = 60;
 const CASES_SHORT: u32 = 40;
 const CASES_LONG: u32 = 1000;
-const SHRINKS_MAX: u32 = 400;
+const SHRINKS_MAX: u32 = 1000;
+const SHRINK_MS_MAX: u32 = 120_000;
 
 #[test]
 fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
@@ -30,6 +31,7 @@ fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
     let config = Config {
         cases,
         max_shrink_iters: SHRINKS_MAX,
+        max_shrink_time: SHRINK_MS_MAX,
         failure_persistence: None,
         ..Config::default()
     };

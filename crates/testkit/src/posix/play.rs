@@ -109,12 +109,12 @@ impl Player {
                 done(with(writing().read(true), &path, |file| write_map(file, at, &bytes())))
             }
             Verb::Copy => copy(&path, &other, at, len),
-            Verb::Allocate => done(self.allocate(&path, FallocateFlags::empty(), at, len)),
+            Verb::Allocate => done(allocate(&path, FallocateFlags::empty(), at, len)),
             Verb::Punch => {
                 let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-                done(self.allocate(&path, flags, at, len))
+                done(allocate(&path, flags, at, len))
             }
-            Verb::Zero => done(self.allocate(&path, FallocateFlags::ZERO_RANGE, at, len)),
+            Verb::Zero => done(allocate(&path, FallocateFlags::ZERO_RANGE, at, len)),
             Verb::MkDir => done(fs::create_dir(path)),
             Verb::RmDir => done(fs::remove_dir(path)),
             Verb::Unlink => done(fs::remove_file(path)),
@@ -182,11 +182,6 @@ impl Player {
         }
     }
 
-    fn allocate(&self, path: &Path, flags: FallocateFlags, at: u64, len: u64) -> io::Result<()> {
-        let _ = self;
-        with(&mut writing(), path, |file| Ok(fallocate(file, flags, at, len)?))
-    }
-
     fn in_hand(
         &self,
         seed: u8,
@@ -240,6 +235,18 @@ fn with(
     let done = body(&file);
     let closed = close(file);
     done.and(closed)
+}
+
+fn allocate(path: &Path, flags: FallocateFlags, at: u64, len: u64) -> io::Result<()> {
+    with(&mut writing(), path, |file| {
+        let is_beyond = file.metadata()?.len() <= at;
+        if flags.contains(FallocateFlags::PUNCH_HOLE) && is_beyond {
+            // Nothing is changed by it, and whether the time is differs from one file system to
+            // the other.
+            return Ok(());
+        }
+        Ok(fallocate(file, flags, at, len)?)
+    })
 }
 
 fn rename(from: &Path, to: &Path, flags: RenameFlags) -> io::Result<()> {
