@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
-use namespace::{Bucket, BucketOptions, Owner};
+use namespace::{Bucket, BucketOptions, Finished, Owner};
 use remote::{
     Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
     RetryOptions, S3, S3Options, Trouble, prefixed,
@@ -89,8 +89,22 @@ pub(crate) async fn assemble(
             folder_mode: config.looks.folder_mode,
             attributes: config.attributes,
             nodes_max: NODES_MAX,
+            seed: u64::try_from(rng.id() >> 64).expect("half of it"),
         },
     ));
+    if changes == Changes::Allowed {
+        let left = ledger
+            .left()
+            .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+        let Finished { moves, waiting } = namespace.replay(left.clone()).await;
+        namespace.replay_attributes(left);
+        if 0 < moves {
+            notices.push(Notice::Renamed(moves));
+        }
+        if 0 < waiting {
+            notices.push(Notice::Renaming(waiting));
+        }
+    }
     let budget = Budget::new(config.memory_bytes_max);
     let fetching =
         FetcherOptions { requests_max: DATA_REQUESTS_MAX, window_bytes_max: WINDOW_BYTES_MAX };
@@ -134,12 +148,12 @@ async fn provider(config: &Config) -> Result<(Arc<dyn Remote>, String), Error> {
         }
         Location::S3 { bucket, prefix } => {
             let options = S3Options {
-                bucket: bucket.clone(),
                 endpoint: config.s3.endpoint.clone(),
                 region: config.s3.region.clone(),
                 credentials: config.s3.credentials.clone(),
                 addressing: config.s3.addressing,
                 patience: config.deadline,
+                ..S3Options::new(bucket.clone())
             };
             let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");

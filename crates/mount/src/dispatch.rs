@@ -34,6 +34,7 @@ const XATTR_REPLACE: i32 = 2;
 
 const O_EXCL: i32 = 0o200;
 const RENAME_NOREPLACE: u32 = 1;
+const RENAME_EXCHANGE: u32 = 2;
 
 const FALLOC_KEEP_SIZE: i32 = 1;
 const FALLOC_PUNCH_HOLE: i32 = 2;
@@ -324,6 +325,7 @@ fn rename_mode(flags: u32) -> Result<RenameMode, Errno> {
     match flags {
         0 => Ok(RenameMode::Replace),
         RENAME_NOREPLACE => Ok(RenameMode::NoReplace),
+        RENAME_EXCHANGE => Ok(RenameMode::Exchange),
         _ => Err(Errno::EINVAL),
     }
 }

@@ -1,40 +1,80 @@
-//! What a namespace wants remembered, kept in the state folder.
+//! What a namespace wants remembered, kept in the state folder: numbers in memory too, records in the
+//! journal.
+//!
+//! ```text
+//!   1  volume NUL  record
+//! ```
+//!
+//! Several volumes may share a state folder: a record says whose it is, and each mount replays its
+//! own.
 
 use std::sync::Arc;
 
 use base::Ino;
 use namespace::{Ledger, LedgerFailed, RecordId};
-use store::Store;
+use store::{OpId, OpKind, Replayed, Store};
 use tokio::runtime::Handle;
 
 use crate::numbers::{Numbers, Writing};
+
+/// The version of the payload's format.
+const FORMAT: u8 = 1;
 
 /// What is remembered of one volume.
 #[derive(Debug)]
 pub(crate) struct StoreLedger {
     numbers: Arc<Numbers>,
     runtime: Handle,
+    store: Store,
+    /// What the payloads of this volume begin with.
+    head: Vec<u8>,
 }
 
 impl StoreLedger {
-    /// What `store` has of `volume`. Numbers are written on `runtime`.
+    /// What `store` has of `volume`, which has no NUL in its name. Numbers are written on `runtime`.
     pub(crate) fn new(store: &Store, volume: &str, runtime: Handle) -> store::Result<StoreLedger> {
         let numbers = Arc::new(Numbers::load(store.numbers(volume))?);
-        Ok(StoreLedger { numbers, runtime })
+        let head = [&[FORMAT], volume.as_bytes(), &[0]].concat();
+        Ok(StoreLedger { numbers, runtime, store: store.clone(), head })
     }
 
     /// What was noted without waiting is in the state folder when this returns.
     pub(crate) fn settle(&self) {
         self.numbers.write();
     }
+
+    /// The records that mounts of this volume that are dead have left, in order.
+    pub(crate) fn left(&self) -> store::Result<Vec<(RecordId, Vec<u8>)>> {
+        let mut left = Vec::new();
+        let is_ours =
+            |kind, payload: &[u8]| kind == OpKind::Names && payload.starts_with(&self.head);
+        self.store.journal().replay(&is_ours, &mut |op| {
+            let record = op.payload[self.head.len()..].to_vec();
+            left.push((RecordId(op.id.number()), record));
+            Replayed::Kept
+        })?;
+        Ok(left)
+    }
 }
 
 impl Ledger for StoreLedger {
-    fn append(&self, _record: &[u8]) -> Result<RecordId, LedgerFailed> {
-        Ok(RecordId(0))
+    fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        let payload = [&self.head, record].concat();
+        match self.store.journal().append(OpKind::Names, &payload) {
+            Ok(op) => Ok(RecordId(op.number())),
+            Err(error) => {
+                tracing::error!(%error, "the journal cannot be written");
+                Err(LedgerFailed)
+            }
+        }
     }
 
-    fn strike(&self, _records: &[RecordId]) {}
+    fn strike(&self, records: &[RecordId]) {
+        let ops: Vec<OpId> = records.iter().map(|record| OpId::of(record.0)).collect();
+        if let Err(error) = self.store.journal().all_done(&ops) {
+            tracing::warn!(%error, "what is done stays in the journal");
+        }
+    }
 
     fn number(&self, path: &[u8]) -> Option<Ino> {
         self.numbers.get(path)
@@ -53,5 +93,49 @@ impl Ledger for StoreLedger {
             }
             Writing::Known => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base::{Metrics, SystemClock};
+    use namespace::Ledger;
+    use store::{CacheLimit, Options, Store};
+    use tokio::runtime::Handle;
+
+    use super::StoreLedger;
+
+    fn store(dir: &std::path::Path) -> Store {
+        let options = Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 20) };
+        Store::open(options, Arc::new(SystemClock::new()), Arc::new(Metrics::new())).unwrap()
+    }
+
+    fn ledger(store: &Store, volume: &str) -> StoreLedger {
+        StoreLedger::new(store, volume, Handle::current()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_volume_has_its_own_records_back_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = store(dir.path());
+        for (volume, record) in [("s3://a", b"one"), ("s3://ab", b"two"), ("s3://a", b"six")] {
+            ledger(&first, volume).append(record).unwrap();
+        }
+        let a = ledger(&first, "s3://a");
+        assert_eq!(a.left().unwrap(), [], "they are of a mount that lives");
+        let struck = a.append(b"struck").unwrap();
+        a.strike(&[struck]);
+        drop(a);
+        drop(first);
+
+        let second = store(dir.path());
+        let left = |volume| {
+            let left = ledger(&second, volume).left().unwrap();
+            left.into_iter().map(|(_, record)| record).collect::<Vec<_>>()
+        };
+        assert_eq!(left("s3://a"), [b"one", b"six"]);
+        assert_eq!(left("s3://ab"), [b"two"]);
     }
 }

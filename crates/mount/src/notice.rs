@@ -11,6 +11,10 @@ pub enum Notice {
     Resumed(u64),
     /// An earlier mount left this many files, which the store did not take now either.
     Waiting(u64),
+    /// An earlier mount began this many changes of names, which are complete now.
+    Renamed(u64),
+    /// An earlier mount began this many changes of names, which the store did not take now either.
+    Renaming(u64),
     /// An earlier mount left bytes that nobody was promised; they are here.
     Kept(PathBuf),
 }

@@ -16,20 +16,26 @@
 
 mod ask;
 mod attributes;
+mod carry;
 mod changes;
 mod entries;
 mod escape;
+mod exchange;
 mod find;
 mod flight;
+mod folders;
 mod foreign;
 mod form;
 mod gather;
 mod idle;
 mod inherit;
+mod journal;
 mod keys;
+mod land;
 mod links;
 mod listing;
 mod looks;
+mod marks;
 mod merge;
 mod nodes;
 mod numbers;
@@ -38,7 +44,9 @@ mod pages;
 mod publish;
 mod record;
 mod rename;
+mod replay;
 mod set_attr;
+mod settle;
 mod shared;
 mod spans;
 mod split;
@@ -49,12 +57,14 @@ mod tell;
 mod tests;
 mod time;
 mod tree;
+mod turns;
+mod unlinked;
 mod walk;
 mod window;
 mod xattrs;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
@@ -63,16 +73,19 @@ use remote::Remote;
 use tokio::sync::Notify;
 
 pub use self::options::{Attributes, BucketOptions};
+pub use self::replay::Finished;
 
 use self::changes::Changes;
 use self::nodes::Place;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
+use self::turns::Turns;
+use self::unlinked::Unlinked;
 use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Listing, Namespace, NewNode, Owner, Published,
-    RecordId, RenameMode, Result, SetAttr, Special, Target, XattrMode,
+    Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,
+    Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Users, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -97,15 +110,33 @@ impl Bucket {
             start: clock.wall(),
         };
         let tree = Tree::new(defaults, options.attributes, Arc::clone(&clock), Arc::clone(&ledger));
-        let state = Mutex::new(State {
+        let state = State {
             tree,
             flights: HashMap::new(),
             streams: HashMap::new(),
             walk: Walk::default(),
-        });
-        let (changes, noted) = (Changes::default(), Notify::new());
-        let shared = Shared { remote, clock, ledger, options, changes, noted, state };
-        Bucket { shared: Arc::new(shared) }
+            leaving: HashSet::new(),
+        };
+        Bucket {
+            shared: Arc::new(Shared {
+                remote,
+                clock,
+                ledger,
+                options,
+                changes: Changes::default(),
+                noted: Notify::new(),
+                state: Mutex::new(state),
+                turns: Turns::default(),
+                users: OnceLock::new(),
+                unlinked: Unlinked::default(),
+            }),
+        }
+    }
+
+    /// Finishes what the journal says that an earlier mount began; before the first request.
+    /// Records that are not about names are passed over.
+    pub async fn replay(&self, records: Vec<(RecordId, Vec<u8>)>) -> Finished {
+        self.shared.replay(records).await
     }
 
     /// Takes over the changes of attributes that an earlier process noted in the ledger and did not
@@ -190,6 +221,11 @@ impl Namespace for Bucket {
     }
 
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
+        // A size goes with bytes, whose upload keeps the name as it is.
+        let _name = match change.size {
+            None => self.shared.settle_name(ino).await?,
+            Some(_) => NameGuard::none(),
+        };
         self.shared.set_attr(ino, change).await
     }
 
@@ -227,15 +263,33 @@ impl Namespace for Bucket {
     }
 
     async fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        let _name = self.shared.settle_name(ino).await?;
         self.shared.set_xattr(ino, name, value, mode).await
     }
 
     async fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        let _name = self.shared.settle_name(ino).await?;
         self.shared.remove_xattr(ino, name).await
     }
 
     async fn sync(&self, dir: Option<Ino>) -> Result<()> {
         self.shared.sync_attributes(dir).await
+    }
+
+    async fn settle(&self, ino: Ino) -> Result<NameGuard> {
+        self.shared.settle_name(ino).await
+    }
+
+    fn attach(&self, users: Weak<dyn Users>) {
+        assert!(self.shared.users.set(users).is_ok(), "a namespace has one file system above it");
+    }
+
+    fn content_now(&self, ino: Ino) -> Result<Content> {
+        self.shared.content(ino)
+    }
+
+    async fn release(&self, ino: Option<Ino>) {
+        self.shared.release(ino).await;
     }
 
     async fn content(&self, ino: Ino) -> Result<Content> {

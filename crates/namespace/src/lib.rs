@@ -10,14 +10,17 @@ mod error;
 mod ledger;
 mod listing;
 mod node;
+mod users;
 
-pub use bucket::{Attributes, Bucket, BucketOptions};
+pub use bucket::{Attributes, Bucket, BucketOptions, Finished};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
 pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Special, Target, XattrMode};
+pub use users::{NameGuard, Use, Users};
 
 use std::fmt::Debug;
+use std::sync::Weak;
 
 use async_trait::async_trait;
 use base::{Attr, Ino, Name};
@@ -116,8 +119,10 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// Removes the empty folder `name`.
     async fn rmdir(&self, parent: Ino, name: &Name) -> Result<Ino>;
 
-    /// Gives the file `from` the name `to`, replacing a file of that name. Returns what was
-    /// replaced. Folders are refused with `Unsupported` unless nothing is below them.
+    /// Gives the file or folder `from` the name `to`, with all that is below it, replacing a file,
+    /// or an empty folder, of that name. Returns what was replaced. When it fails the names are as
+    /// they were; only if the store fails after that point, what was moved may be there under its
+    /// old name too, for who looks at the bucket.
     async fn rename(
         &self,
         from: (Ino, &Name),
@@ -131,6 +136,29 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// whatever becomes of its object.
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr>;
 
+    /// Keeps the name of the file `ino` as it is, after waiting for who is about to change it, until
+    /// what is returned is dropped.
+    async fn settle(&self, ino: Ino) -> Result<NameGuard> {
+        let _ = ino;
+        Ok(NameGuard::none())
+    }
+
+    /// Makes those known who have files open; before the first of them.
+    fn attach(&self, users: Weak<dyn Users>) {
+        let _ = users;
+    }
+
+    /// As [`content`](Namespace::content) without waiting: what is known now. To be asked again by
+    /// who has just become one of the [`Users`], because what he was told before may have moved;
+    /// `NotFound` if the file is being removed.
+    fn content_now(&self, ino: Ino) -> Result<Content>;
+
+    /// Nobody uses the nameless file `ino` any more, or any if none is named: what was kept of it
+    /// for its users may go.
+    async fn release(&self, ino: Option<Ino>) {
+        let _ = ino;
+    }
+
     /// The object versions that hold the bytes of the file `ino`, no older than the time to live;
     /// of bytes being changed here, those they are made from. `Stale` if someone else replaced or
     /// removed the file.
@@ -143,7 +171,8 @@ pub trait Namespace: Debug + Send + Sync + 'static {
 
     /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`. Returns the
     /// identity of the new content, as [`Content::identity`] has it, also for a node that lost its
-    /// name meanwhile. The caller keeps the uploads of a file apart from its `rename` and `unlink`.
+    /// name meanwhile. From [`target`](Namespace::target) on the caller holds what
+    /// [`settle`](Namespace::settle) gave him.
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8>;
 
     /// Bytes noted by [`set_attr`](Namespace::set_attr) will not be published: the file is what the

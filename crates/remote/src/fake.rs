@@ -20,8 +20,9 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
+    Page, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
+    metadata,
 };
 use gate::Gates;
 use schedule::Schedule;
@@ -428,20 +429,19 @@ impl Remote for Fake {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         let act = |state: &mut State| {
-            let source = state.object(from)?.clone();
-            if source.meta.version != *version {
+            let source = state.object(original.key)?.clone();
+            if source.meta.version != *original.version {
                 return Err(ErrorKind::Changed);
             }
             state.check(to, condition)?;
             Ok(state.write(to, source.bytes, source.meta.metadata))
         };
-        Ok(self.call(Op::Copy, from, act).await?.0)
+        Ok(self.call(Op::Copy, original.key, act).await?.0)
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

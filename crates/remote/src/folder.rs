@@ -28,8 +28,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
-    PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 use disk::Disk;
 use fault::{Fault, Outcome};
@@ -161,16 +161,15 @@ impl Remote for Folder {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         check_key("copy", to)?;
-        let (source, version) = (from.clone(), version.clone());
+        let (source, version) = (original.key.clone(), original.version.clone());
         let (target, condition) = (to.clone(), condition.clone());
         let call = move |disk: &Disk| copy(disk, &source, &version, &target, &condition);
-        self.run("copy", from, call).await
+        self.run("copy", original.key, call).await
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

@@ -30,8 +30,8 @@ pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
 pub use object::{
-    Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Page, PartNumber, PartTag,
-    Personality, PutOptions, UPLOAD_ID, UploadId, Version,
+    Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartNumber,
+    PartTag, Personality, PutOptions, UPLOAD_ID, UploadId, Version,
 };
 pub use prefix::{Prefixed, prefixed};
 pub use retry::Retry;
@@ -92,12 +92,12 @@ pub trait Remote: Debug + Send + Sync + 'static {
     /// Forgets an upload and its parts. Aborting what is not there is no error.
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()>;
 
-    /// Copies `from` to `to` inside the store, metadata included; `Changed` if `from` is not
-    /// `version` any more or `condition` does not hold of `to` (as far as the store can check it).
+    /// Copies `original` to `to` inside the store, metadata included; `Changed` if it is not the
+    /// named version any more or `condition` does not hold of `to` (as far as the store can check
+    /// it).
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version>;

@@ -12,8 +12,8 @@ use futures::StreamExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
-    PutOptions, Remote, Result, UploadId, Version,
+    Body, Condition, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 
 /// A store with a bounded number of requests under way; the others wait their turn.
@@ -106,13 +106,12 @@ impl Remote for Limit {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         let _turn = self.turn().await;
-        self.inner.copy(from, version, to, condition).await
+        self.inner.copy(original, to, condition).await
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, ErrorKind, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag,
+    Body, Condition, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
     Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 
@@ -123,13 +123,12 @@ impl Remote for Meter {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         self.count(Counter::RemoteCopies);
-        self.note(self.inner.copy(from, version, to, condition).await)
+        self.note(self.inner.copy(original, to, condition).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

@@ -46,6 +46,17 @@ pub struct Meta {
     pub metadata: Metadata,
 }
 
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original<'a> {
+    /// The object.
+    pub key: &'a Key,
+    /// Which bytes of it.
+    pub version: &'a Version,
+    /// How many they are: some stores copy large ones in another way.
+    pub size: u64,
+}
+
 /// What must hold of the object that a write replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {

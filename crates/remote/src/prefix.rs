@@ -7,8 +7,8 @@ use base::ByteRange;
 use bytes::Bytes;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 
 /// A part of a store. No key leads out of it: keys are bytes, and `..` is a name like any other.
@@ -96,12 +96,13 @@ impl Remote for Prefixed {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
-        self.inner.copy(&self.outer(from), version, &self.outer(to), condition).await
+        let key = self.outer(original.key);
+        let original = Original { key: &key, ..original };
+        self.inner.copy(original, &self.outer(to), condition).await
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

@@ -17,8 +17,8 @@ use parking_lot::Mutex;
 
 use crate::backoff::{Next, RetryOptions, Tries};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
 };
 
 /// How many uploads under way are remembered with their ids.
@@ -274,21 +274,20 @@ impl Remote for Retry {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
-        let outcome = self.repeat(|inner| inner.copy(from, version, to, condition)).await;
+        let outcome = self.repeat(|inner| inner.copy(original, to, condition)).await;
         if outcome.history == History::Once {
             return outcome.result;
         }
         // A copy carries its source's id.
         let source = match &outcome.result {
-            Err(error) if error.kind == ErrorKind::Changed => self.head(from).await.ok(),
+            Err(error) if error.kind == ErrorKind::Changed => self.head(original.key).await.ok(),
             Ok(_) | Err(_) => None,
         };
-        let id = source.filter(|source| source.version == *version);
+        let id = source.filter(|source| source.version == *original.version);
         let id = id.and_then(|mut source| source.metadata.remove(UPLOAD_ID));
         self.settle(to, id.as_ref(), outcome).await
     }

@@ -6,6 +6,7 @@
 mod body;
 mod connect;
 mod fault;
+mod large;
 mod text;
 
 pub use connect::{Addressing, Credentials, S3Options};
@@ -24,8 +25,9 @@ use base::ByteRange;
 use bytes::Bytes;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
+    Page, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
+    metadata,
 };
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
@@ -41,6 +43,8 @@ pub struct S3 {
     client: Client,
     bucket: String,
     payload: Payload,
+    /// The largest object that is copied in one request.
+    copy_bytes_max: u64,
 }
 
 /// Whether what is sent is part of the signature.
@@ -69,7 +73,8 @@ impl S3 {
         let insecure = options.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
         let payload = if insecure { Payload::Signed } else { Payload::Plain };
         let client = connect::client(&options).await;
-        Ok(S3 { client, bucket: options.bucket, payload })
+        let copy_bytes_max = options.copy_bytes_max;
+        Ok(S3 { client, bucket: options.bucket, payload, copy_bytes_max })
     }
 
     /// Metadata must survive the way through HTTP headers.
@@ -326,12 +331,15 @@ impl Remote for S3 {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         let op = "copy";
+        let Original { key: from, version, size } = original;
+        if self.copy_bytes_max < size {
+            return self.copy_in_parts(original, to, condition).await;
+        }
         let (if_match, if_none_match) = conditions(condition);
         let request = self
             .client

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::ground::Ground;
 use crate::owners::Owners;
+use crate::state::journal::JournalRow;
 
 /// How many operations are looked at in one transaction.
 const BATCH_OPS_MAX: u32 = 256;
@@ -27,6 +28,8 @@ pub struct OpId(u64);
 pub enum OpKind {
     /// A sealed version is to be uploaded and published.
     Upload,
+    /// Something that a namespace is about to do.
+    Names,
 }
 
 /// An operation that a dead process left.
@@ -53,11 +56,24 @@ impl OpKind {
     fn code(self) -> i64 {
         match self {
             OpKind::Upload => 1,
+            OpKind::Names => 2,
         }
     }
 
     fn of(code: i64) -> Option<OpKind> {
-        (code == OpKind::Upload.code()).then_some(OpKind::Upload)
+        [OpKind::Upload, OpKind::Names].into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+impl OpId {
+    /// As a number, for who hands it on.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// The operation of that number.
+    pub fn of(number: u64) -> OpId {
+        OpId(number)
     }
 }
 
@@ -74,30 +90,38 @@ impl Journal {
 
     /// Strikes out an operation that is done.
     pub fn done(&self, op: OpId) -> Result<()> {
-        self.ground.db.remove_op(op.0)
+        self.ground.db.remove_ops(&[op.0])
     }
 
-    /// Calls `apply` with every operation that a dead process left, in order. They are ours from
-    /// then on: no other process replays them while we live.
-    pub fn replay(&self, apply: &mut dyn FnMut(Op) -> Replayed) -> Result<()> {
+    /// Strikes out operations that are done, all of them or none.
+    pub fn all_done(&self, ops: &[OpId]) -> Result<()> {
+        let ops: Vec<u64> = ops.iter().map(|op| op.0).collect();
+        self.ground.db.remove_ops(&ops)
+    }
+
+    /// Calls `apply` with every operation that a dead process left and `is_wanted` says to be ours
+    /// to carry out, by its kind and payload, in order. They are ours from then on: no other process
+    /// replays them while we live.
+    pub fn replay(
+        &self,
+        is_wanted: &dyn Fn(OpKind, &[u8]) -> bool,
+        apply: &mut dyn FnMut(Op) -> Replayed,
+    ) -> Result<()> {
         let mut dead = HashMap::new();
         let mut after = 0;
         loop {
             let mut is_dead = |owner| {
                 *dead.entry(owner).or_insert_with(|| self.owners.is_dead(owner).unwrap_or(false))
             };
-            let (rows, last) = self.ground.db.inherit_ops(after, BATCH_OPS_MAX, &mut is_dead)?;
+            let wanted = |row: &JournalRow| {
+                OpKind::of(row.kind).is_some_and(|kind| is_wanted(kind, &row.payload))
+            };
+            let (rows, last) =
+                self.ground.db.inherit_ops(after, BATCH_OPS_MAX, &wanted, &mut is_dead)?;
             let Some(last) = last else { return Ok(()) };
             after = last;
             for row in rows {
-                let Some(kind) = OpKind::of(row.kind) else {
-                    tracing::warn!(
-                        op = row.id,
-                        kind = row.kind,
-                        "leaving an operation of a newer program in the journal"
-                    );
-                    continue;
-                };
+                let kind = OpKind::of(row.kind).expect("only what is known is wanted");
                 let id = OpId(row.id);
                 match apply(Op { id, kind, payload: row.payload }) {
                     Replayed::Done => self.done(id)?,

@@ -220,19 +220,19 @@ fn the_next_process_replays_the_journal_of_the_dead_once_and_in_order() {
     one.journal().append(OpKind::Upload, b"of the living").unwrap();
     let mut seen = Vec::new();
     one.journal()
-        .replay(&mut |op| {
+        .replay(&|_, _| true, &mut |op| {
             seen.push(u16::from_le_bytes(op.payload.try_into().unwrap()));
             if seen.len() % 2 == 0 { Replayed::Done } else { Replayed::Kept }
         })
         .unwrap();
     assert_eq!(seen, (0..600).collect::<Vec<u16>>());
     let mut nothing = |op| panic!("{op:?}");
-    one.journal().replay(&mut nothing).unwrap();
-    two.journal().replay(&mut nothing).unwrap();
+    one.journal().replay(&|_, _| true, &mut nothing).unwrap();
+    two.journal().replay(&|_, _| true, &mut nothing).unwrap();
     drop(one);
     let mut kept = 0;
     two.journal()
-        .replay(&mut |_| {
+        .replay(&|_, _| true, &mut |_| {
             kept += 1;
             Replayed::Done
         })

@@ -25,6 +25,9 @@ const FILL_BYTES: u64 = 1 << 20;
 /// truncation, so a file that does this forever is broken, not busy.
 const SEAL_TRIES_MAX: usize = 100;
 
+/// How often the base of a file may be renamed while it is read.
+const FILL_TRIES_MAX: usize = 100;
+
 /// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
 const DRAIN_FILES_MAX: usize = 64;
 
@@ -98,6 +101,7 @@ impl Vfs {
             })
             .collect()
             .await;
+        self.namespace.release(None).await;
         if let Err(error) = self.namespace.sync(None).await {
             let reason = format!("attributes have yet to get into the bucket: {error}");
             unpublished.push(Unpublished { reason });
@@ -139,7 +143,11 @@ impl Vfs {
         if !file.is_dirty() || !staged.is_dirty() {
             return Ok(Step::Nothing);
         }
+        // Until the upload is published the file keeps its name, or stays without one.
+        let _name = self.namespace.settle(file.ino()).await?;
         let aimed = match self.aim(file, &staged).await {
+            // Removed a moment ago, and so never published.
+            Err(error) if error.is_nameless() => return Ok(Step::Nothing),
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             aimed => aimed?,
         };
@@ -229,28 +237,20 @@ impl Vfs {
 
     /// Takes what `range` of the staged file lacks from its base.
     pub(crate) async fn fill(&self, file: &File, range: ByteRange) -> Result<()> {
-        let (staged, base) = match &file.state.read().bytes {
-            Bytes::Staged { staged, base: Some(base), .. } => {
-                (Arc::clone(staged), Arc::clone(base))
-            }
-            Bytes::Staged { base: None, .. } | Bytes::Clean(_) => return Ok(()),
-        };
-        while let Some(missing) = staged.missing(range) {
-            for part in missing.pieces(FILL_BYTES) {
-                let Some(part) = part.below(base.size()) else { break };
-                let filled = match base.read(part).await {
-                    Ok(bytes) => staged.fill(part.start(), &bytes).map_err(Error::from),
-                    Err(error) => Err(error.into()),
-                };
-                // Others may have filled it meanwhile, and have published it.
-                if let Err(error) = filled
-                    && staged.missing(part).is_some()
-                {
-                    return Err(error);
+        for _ in 0..FILL_TRIES_MAX {
+            let (staged, base) = match &file.state.read().bytes {
+                Bytes::Staged { staged, base: Some(base), .. } => {
+                    (Arc::clone(staged), Arc::clone(base))
                 }
+                Bytes::Staged { base: None, .. } | Bytes::Clean(_) => return Ok(()),
+            };
+            match fill_from(&staged, &base, range).await {
+                // The base is in another object now.
+                Err(_) if file.is_read_elsewhere(base.identity()) => {}
+                filled => return filled,
             }
         }
-        Ok(())
+        Err(Error::Call(Errno::EBUSY))
     }
 
     async fn upload(&self, file: &File, sealed: &Arc<Sealed>, aimed: &Aimed) -> Result<Version> {
@@ -334,7 +334,11 @@ impl Vfs {
     /// What the staged bytes of a file say of themselves before there is an upload of them.
     pub(crate) fn note_of(&self, file: &File, name: Named) -> Result<Vec<u8>> {
         match name {
-            Named::Yes => Ok(self.note(&self.namespace.target(file.ino())?, "").to_bytes()),
+            Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
+                Ok(target) => Ok(self.note(&target, "").to_bytes()),
+                Err(error) if error.is_nameless() => Ok(Vec::new()),
+                Err(error) => Err(error),
+            },
             // It is never published, and after a crash nobody misses it.
             Named::No => Ok(Vec::new()),
         }
@@ -360,6 +364,10 @@ impl Vfs {
         {
             tracing::warn!(%error, "the bytes of an unlinked file could not be removed");
         }
+        if file.state.read().name == Named::No {
+            let (namespace, ino) = (Arc::clone(&self.namespace), file.ino());
+            self.runtime.spawn(async move { namespace.release(Some(ino)).await });
+        }
         self.give_back(file.ino(), 1);
     }
 }
@@ -372,6 +380,26 @@ async fn on_disk<T: Send + 'static>(
     let staged = Arc::clone(staged);
     let done = tokio::task::spawn_blocking(move || work(&staged)).await;
     done.map_err(|_| transfer::Error::Stopped)?.map_err(Error::from)
+}
+
+/// Takes what `range` of `staged` lacks from `base`.
+async fn fill_from(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> Result<()> {
+    while let Some(missing) = staged.missing(range) {
+        for part in missing.pieces(FILL_BYTES) {
+            let Some(part) = part.below(base.size()) else { break };
+            let filled = match base.read(part).await {
+                Ok(bytes) => staged.fill(part.start(), &bytes).map_err(Error::from),
+                Err(error) => Err(error.into()),
+            };
+            // Others may have filled it meanwhile, and have published it.
+            if let Err(error) = filled
+                && staged.missing(part).is_some()
+            {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where an upload goes.

@@ -37,6 +37,14 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
+    /// Whether the names have none for the file any more, because it was removed here.
+    pub(crate) fn is_nameless(&self) -> bool {
+        match self {
+            Error::Namespace(error) => error.kind == namespace::ErrorKind::NotFound,
+            Error::Transfer(_) | Error::Store(_) | Error::Call(_) | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether the object is no longer the version that was named: another one, or gone.
     pub(crate) fn is_changed(&self) -> bool {
         match self {

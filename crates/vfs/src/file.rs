@@ -28,7 +28,7 @@ pub(crate) struct Times {
 #[derive(Debug)]
 pub(crate) struct File {
     ino: Ino,
-    /// Held by who changes what is published: commit, rename, unlink.
+    /// Held by who commits it.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
@@ -184,6 +184,16 @@ impl File {
         match &self.state.read().bytes {
             Bytes::Clean(current) => Arc::ptr_eq(current, download),
             Bytes::Staged { .. } => false,
+        }
+    }
+
+    /// Whether what it lacks is fetched from another version than `identity`.
+    pub(crate) fn is_read_elsewhere(&self, identity: &[u8]) -> bool {
+        match &self.state.read().bytes {
+            Bytes::Clean(source) | Bytes::Staged { base: Some(source), .. } => {
+                source.identity() != identity
+            }
+            Bytes::Staged { base: None, .. } => false,
         }
     }
 

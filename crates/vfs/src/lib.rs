@@ -13,6 +13,7 @@ mod handles;
 mod inodes;
 mod io_mode;
 mod kernel;
+mod moved;
 mod note;
 mod ops;
 mod order;

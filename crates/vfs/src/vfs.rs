@@ -76,7 +76,7 @@ impl Vfs {
         let inodes = Inodes::default();
         // The kernel never looks the root up and never forgets it.
         inodes.refer(Ino::ROOT);
-        Arc::new(Vfs {
+        let vfs = Arc::new(Vfs {
             namespace,
             store,
             fetcher,
@@ -90,7 +90,10 @@ impl Vfs {
             handles: Handles::default(),
             failures: Mutex::default(),
             kernel: OnceLock::new(),
-        })
+        });
+        let users = Arc::downgrade(&vfs);
+        vfs.namespace.attach(users);
+        vfs
     }
 
     /// Makes the kernel known; before the first request.

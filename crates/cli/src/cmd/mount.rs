@@ -102,6 +102,13 @@ fn explain(notice: &Notice) -> String {
             "{files} file(s) that an earlier mount had not finished could not be uploaded now; they \
              are safe in the state folder, and the next mount tries again"
         ),
+        Notice::Renamed(changes) => {
+            format!("{changes} rename(s) that an earlier mount had not finished are complete now")
+        }
+        Notice::Renaming(changes) => format!(
+            "{changes} rename(s) that an earlier mount had not finished could not be finished now; \
+             the next mount tries again"
+        ),
         Notice::Kept(path) => format!(
             "an earlier mount ended before these bytes were in the bucket; they are kept in {}",
             path.display()

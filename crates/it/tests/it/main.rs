@@ -32,6 +32,7 @@ mod posix;
 mod programs;
 mod recorded;
 mod refusals;
+mod renames;
 mod shared_cache;
 mod slides;
 mod trees;

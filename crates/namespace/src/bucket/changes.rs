@@ -67,6 +67,12 @@ impl Changes {
         Claim { changes: self.clone(), name }
     }
 
+    /// Whether a change of the name is under way.
+    pub(super) fn is_claimed(&self, parent: Ino, name: &Name) -> bool {
+        let inner = self.inner.lock();
+        inner.names.get(&(parent, name.clone())).is_some_and(|changed| 0 < changed.claims)
+    }
+
     /// Notes a change that is complete, under the lock of what was changed.
     pub(super) fn note(&self, parent: Ino, name: &Name) {
         self.inner.lock().note((parent, name.clone()));

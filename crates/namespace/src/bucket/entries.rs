@@ -9,7 +9,7 @@ use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptio
 
 use super::attributes::note::What;
 use super::attributes::place;
-use super::changes::Claim;
+use super::changes::{Changes, Claim};
 use super::inherit::inherited;
 use super::looks::{Looks, Source};
 use super::nodes::{File, Folder, Kind, Place};
@@ -53,6 +53,7 @@ impl Shared {
         }
         self.check_new("create", (parent, name), FileKind::File).await?;
         let beneath = self.marker_beneath("create", parent, name).await?;
+        let _turn = self.beside("create", (parent, name)).await?;
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free("create", parent, name)?;
@@ -91,6 +92,7 @@ impl Shared {
         name: &Name,
         new: NewNode,
     ) -> Result<Entry> {
+        let _turn = self.alone("mkdir", &[(parent, name)]).await?;
         if self.find("mkdir", parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, "mkdir", name));
         }
@@ -147,11 +149,18 @@ impl Shared {
 
     /// Removes a file.
     pub(super) async fn unlink(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
+        let _turn = self.alone("unlink", &[(parent, name)]).await?;
         let (ino, _claim) = self.claim_found("unlink", parent, name).await?;
         let loss = self.state().loss("unlink", name, ino)?;
-        if let Loss::Object(key) = loss {
-            self.keep_folder("unlink", parent, name).await?;
-            self.remove_object("unlink", parent, &key).await?;
+        let Loss::Object(key) = loss else {
+            self.removed(parent, ino);
+            return Ok(ino);
+        };
+        self.keep_folder("unlink", parent, name).await?;
+        let leaving = self.leave("unlink", ino).await?;
+        if let Err(error) = self.remove_object("unlink", parent, &key).await {
+            leaving.stay().await;
+            return Err(error);
         }
         self.removed(parent, ino);
         Ok(ino)
@@ -159,6 +168,7 @@ impl Shared {
 
     /// Removes an empty folder.
     pub(super) async fn rmdir(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
+        let _turn = self.alone("rmdir", &[(parent, name)]).await?;
         let (ino, _claim) = self.claim_found("rmdir", parent, name).await?;
         let not_empty = || Error::name(ErrorKind::NotEmpty, "rmdir", name);
         let prefix = self.state().tree.prefix("rmdir", ino)?;
@@ -226,7 +236,7 @@ impl Shared {
             let (dir, leaving) = state.tree.above_chunks(dir, leaving);
             let prefix = state.tree.prefix(op, dir)?;
             let looks = state.tree.node(dir).expect("it has a prefix").looks;
-            (state.vanishing(dir, &leaving), dir, leaving, prefix, looks)
+            (state.vanishing(dir, &leaving, &self.changes), dir, leaving, prefix, looks)
         };
         let vanishes = match vanishing {
             Vanishing::No => false,
@@ -355,9 +365,11 @@ impl State {
 
     /// Whether the bucket would lose `dir` with its entry `leaving`. An old listing will do: a
     /// marker too many does no harm.
-    fn vanishing(&self, dir: Ino, leaving: &Name) -> Vanishing {
+    fn vanishing(&self, dir: Ino, leaving: &Name, changes: &Changes) -> Vanishing {
         let Some(folder) = self.tree.folder(dir) else { return Vanishing::No };
-        let mut others = folder.children.iter().filter(|(name, _)| *name != leaving);
+        // What is being changed may be leaving as well.
+        let stays = |name: &Name| name != leaving && !changes.is_claimed(dir, name);
+        let mut others = folder.children.iter().filter(|(name, _)| stays(name));
         let in_bucket = |ino: Ino| {
             self.tree.node(ino).is_some_and(|node| match &node.kind {
                 Kind::File(file) => file.in_bucket().is_some(),

@@ -60,6 +60,7 @@ impl Shared {
         (form, body): (Form, Body),
         new: NewNode,
     ) -> Result<Entry> {
+        let _turn = self.alone(op, &[(parent, name)]).await?;
         if self.find(op, parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, op, name));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Attr, FileKind, Ino, Name, Timestamp};
-use remote::{Key, Version};
+use remote::{Key, Original, Version};
 
 use super::ask::Interest;
 use super::attributes::item::Xattrs;
@@ -112,6 +112,13 @@ pub(super) struct Stored {
     pub(super) size: u64,
 }
 
+impl Stored {
+    /// As what is to be copied.
+    pub(super) fn original(&self) -> Original<'_> {
+        Original { key: &self.key, version: &self.version, size: self.size }
+    }
+}
+
 /// What is remembered of a folder.
 #[derive(Debug, Default)]
 pub(super) struct Folder {
@@ -124,6 +131,8 @@ pub(super) struct Folder {
     /// What was told of its names.
     pub(super) windows: Windows,
     pub(super) interest: Interest,
+    /// What its keys begin with, while it changes places with another and is on its way.
+    pub(super) elsewhere: Option<Key>,
 }
 
 impl Node {
@@ -254,6 +263,14 @@ impl File {
         match &self.bytes {
             Bytes::Local { .. } => None,
             Bytes::Object(stored) | Bytes::Edited(stored) => Some(stored),
+        }
+    }
+
+    /// The same bytes, or those they are made from, are in another object now.
+    pub(super) fn follow(&mut self, moved: Stored) {
+        match &mut self.bytes {
+            Bytes::Object(stored) | Bytes::Edited(stored) => *stored = moved,
+            Bytes::Local { beneath } => *beneath = Some(moved.version),
         }
     }
 

@@ -21,6 +21,8 @@ pub struct BucketOptions {
     pub attributes: Attributes,
     /// How many nodes are remembered that the kernel does not hold; at least one.
     pub nodes_max: usize,
+    /// Makes the names of hidden objects others than those of other mounts.
+    pub seed: u64,
 }
 
 /// Whether attributes that deviate are kept in hidden objects.
@@ -43,6 +45,7 @@ impl Default for BucketOptions {
             folder_mode: 0o755,
             attributes: Attributes::Kept,
             nodes_max: 1_000_000,
+            seed: 0,
         }
     }
 }

@@ -21,17 +21,24 @@ impl Shared {
         if node.place == Place::Replaced {
             return Err(gone());
         }
-        let Some(stored) = file.stored_bytes() else {
-            return Ok(Content { identity: None, size: 0, extents: Vec::new() });
+        if state.leaving.contains(&ino) {
+            return Err(Error::node(ErrorKind::NotFound, "content", ino));
+        }
+        Ok(self.content_of(file))
+    }
+
+    /// Which object holds the bytes of `file`.
+    pub(super) fn content_of(&self, file: &File) -> Content {
+        let Some(Stored { key, version, size }) = file.stored_bytes() else {
+            return Content { identity: None, size: 0, extents: Vec::new() };
         };
-        let Stored { key, version, size } = stored;
         let extent =
             |range| Extent { range, key: key.clone(), version: version.clone(), object_offset: 0 };
-        Ok(Content {
+        Content {
             identity: Some(self.identity(key, version)),
             size: *size,
             extents: ByteRange::new(0, *size).map(extent).into_iter().collect(),
-        })
+        }
     }
 
     /// Where the bytes of the file `ino` go.

@@ -1,26 +1,29 @@
-//! Gives a file or an empty folder another name.
+//! Gives a file or folder another name.
 //!
 //! Bytes that only this mount has move without a request. An object is copied, then removed under
-//! its old name, if it is still what was copied: without a crash nobody sees neither, and after one
-//! there are at worst two.
+//! its old name, if it is still what was copied. The journal knows of it in between: after a crash
+//! the next mount sees to it that there is one of the two.
 
 use std::sync::Arc;
 
-use base::{FileKind, Ino, Name};
+use base::{FileKind, Ino};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Version};
 
+use super::journal::{FileMove, Record};
 use super::keys;
-use super::nodes::{Bytes, Kind, Node, Place, Stored};
+use super::land::{Landing, Spot};
+use super::nodes::{Bytes, Kind, Stored};
 use super::shared::{Shared, State};
+use super::turns::is_within;
 use crate::{Error, ErrorKind, RenameMode, Result};
 
 const OP: &str = "rename";
 
+/// Others replaced what was to be moved.
+const CHANGED: ErrorKind = ErrorKind::Remote(RemoteErrorKind::Changed);
+
 /// How often names are looked up anew that others change meanwhile.
 const TRIES_MAX: usize = 3;
-
-/// A folder and a name in it.
-type Spot<'a> = (Ino, &'a Name);
 
 /// What is to be renamed, for deciding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ enum Plan {
     Folder,
     /// A folder moves over another, which must be empty.
     FolderOver(Ino),
+    /// Two names change places.
+    Exchange(Ino),
 }
 
 /// How one try went.
@@ -60,12 +65,7 @@ enum Move {
         leftover: Option<Key>,
     },
     /// Its bytes, or those they are made from, are an object.
-    Object {
-        /// Which one.
-        stored: Stored,
-        /// Whether bytes made from it are here.
-        edited: bool,
-    },
+    Object(Stored),
 }
 
 impl Shared {
@@ -76,6 +76,7 @@ impl Shared {
         to: Spot<'_>,
         mode: RenameMode,
     ) -> Result<Option<Ino>> {
+        let _turn = self.alone(OP, &[from, to]).await?;
         for _ in 1..TRIES_MAX {
             match self.rename_once(from, to, mode).await? {
                 Outcome::Done(replaced) => return Ok(replaced),
@@ -106,12 +107,17 @@ impl Shared {
             {
                 return Ok(Outcome::Changed(Error::name(ErrorKind::Stale, OP, from.1)));
             }
+            state.check_apart(from, to, source, mode)?;
             let what = |ino| if state.tree.is_folder(ino) { What::Folder } else { What::File };
             let replaced = target.map(|ino| (ino, what(ino)));
             plan((source, what(source)), replaced, mode)
                 .map_err(|kind| Error::name(kind, OP, to.1))?
         };
-        let folder = matches!(plan, Plan::Folder | Plan::FolderOver(_));
+        let folder = match plan {
+            Plan::Folder | Plan::FolderOver(_) => true,
+            Plan::Exchange(_) => self.state().tree.is_folder(source),
+            Plan::Nothing | Plan::File => false,
+        };
         if folder && keys::is_chunk_name(from.1) {
             // Other keys begin like that and are not shown in it.
             return Err(Error::name(ErrorKind::Invalid, OP, from.1));
@@ -120,60 +126,142 @@ impl Shared {
         self.check_new(OP, to, kind).await?;
         let moved = match plan {
             Plan::Nothing => return Ok(Outcome::Done(None)),
-            Plan::File => self.move_file((from, source), to, mode).await,
+            Plan::File => self.move_file((from, source), (to, target), mode).await,
             Plan::Folder => self.move_folder((from, source), to, None).await,
             Plan::FolderOver(over) => self.move_folder((from, source), to, Some(over)).await,
+            Plan::Exchange(other) => {
+                self.exchange((from, source), (to, other)).await?;
+                return Ok(Outcome::Done(None));
+            }
         };
         match moved {
-            Ok(()) => {
-                self.renamed(from, to, source);
-                self.record_noted_or_log(OP, source);
-                Ok(Outcome::Done(target))
-            }
-            Err(error) if error.kind == ErrorKind::Remote(RemoteErrorKind::Changed) => {
-                Ok(Outcome::Changed(error))
-            }
+            Ok(()) => Ok(Outcome::Done(target)),
+            Err(error) if error.kind == CHANGED => Ok(Outcome::Changed(error)),
             Err(error) => Err(error),
         }
     }
 
     async fn move_file(
-        &self,
+        self: &Arc<Self>,
         (from, source): (Spot<'_>, Ino),
-        to: Spot<'_>,
+        (to, target): (Spot<'_>, Option<Ino>),
         mode: RenameMode,
     ) -> Result<()> {
-        let (movement, key) = {
+        let (movement, key, over) = {
             let state = self.state();
-            (state.movement(source)?, keys::file(&state.tree.prefix(OP, to.0)?, to.1))
+            let key = keys::file(&state.tree.prefix(OP, to.0)?, to.1);
+            (state.movement(source)?, key, state.object_at(to))
         };
-        match movement {
-            Move::Here { leftover: None } => self.land(source, to, None),
-            Move::Here { leftover: Some(leftover) } => {
-                if from.0 != to.0 {
-                    self.keep_folder(OP, from.0, from.1).await?;
-                }
-                self.remove_object(OP, from.0, &leftover).await?;
-                self.land(source, to, None);
+        let leaving = match target {
+            Some(target) => Some(self.leave(OP, target).await?),
+            None => None,
+        };
+        let moved = match movement {
+            Move::Here { leftover } => {
+                let moved = self.move_here((from, source), to, leftover).await;
+                moved.map_err(Failed::Before)
             }
-            Move::Object { stored, edited } => {
+            Move::Object(stored) => {
                 let condition = match mode {
                     RenameMode::Replace => Condition::Always,
                     RenameMode::NoReplace | RenameMode::Exchange => Condition::Absent,
                 };
-                let version = self.copy(&stored, &key, &condition).await?;
-                if from.0 != to.0 {
-                    self.keep_folder(OP, from.0, from.1).await?;
+                let (old, version) = (stored.key.clone(), stored.version.clone());
+                let planned = FileMove { from: old, to: key, version, over };
+                self.move_object((from, source), to, planned, (stored, condition)).await
+            }
+        };
+        match moved {
+            Ok(()) => Ok(()),
+            Err(Failed::After(error)) => Err(error),
+            Err(Failed::Before(error)) => {
+                if let Some(leaving) = leaving {
+                    leaving.stay().await;
                 }
-                self.delete_unchanged(from.0, &stored).await?;
-                self.land(source, to, Some((Stored { key, version, ..stored }, edited)));
+                Err(error)
             }
         }
+    }
+
+    /// Moves a file whose bytes are here.
+    async fn move_here(
+        self: &Arc<Self>,
+        (from, source): (Spot<'_>, Ino),
+        to: Spot<'_>,
+        leftover: Option<Key>,
+    ) -> Result<()> {
+        if let Some(leftover) = leftover {
+            if from.0 != to.0 {
+                self.keep_folder(OP, from.0, from.1).await?;
+            }
+            self.remove_object(OP, from.0, &leftover).await?;
+        }
+        self.land_file(from, to, source, Landing::Here);
         Ok(())
     }
 
+    /// Moves a file whose bytes, or those they are made from, are an object.
+    async fn move_object(
+        self: &Arc<Self>,
+        (from, source): (Spot<'_>, Ino),
+        to: Spot<'_>,
+        planned: FileMove,
+        (stored, condition): (Stored, Condition),
+    ) -> std::result::Result<(), Failed> {
+        if from.0 != to.0 {
+            self.keep_folder(OP, from.0, from.1).await.map_err(Failed::Before)?;
+        }
+        let key = planned.to.clone();
+        let record = self.note_ahead(OP, &Record::MoveFile(planned.clone()));
+        let record = record.map_err(Failed::Before)?;
+        let version = match self.copy(&stored, &key, &condition).await {
+            Ok(version) => version,
+            Err(error) => {
+                // Who asked hears of it: no later mount may finish it.
+                self.ledger.strike(&[record]);
+                return Err(Failed::Before(error));
+            }
+        };
+        let there = match (self.check_source(&stored).await, &planned.over) {
+            (Ok(there), _) => there,
+            (Err(error), Some(_)) if error.kind != CHANGED => {
+                // What had the new name is gone, so it counts; the next mount removes the old one.
+                let landing = Landing::Object(Stored { key, version, ..stored });
+                self.land_file(from, to, source, landing);
+                return Err(Failed::After(error));
+            }
+            (Err(error), over) => {
+                if over.is_none() {
+                    self.take_back(&key, &version).await;
+                }
+                self.ledger.strike(&[record]);
+                return Err(Failed::After(error));
+            }
+        };
+        // Before the old object goes, so that who reads the file goes on with the new one.
+        let landing = Landing::Object(Stored { key, version, ..stored.clone() });
+        self.land_file(from, to, source, landing);
+        if there == There::Yes {
+            self.remove_object(OP, from.0, &stored.key).await.map_err(Failed::After)?;
+        }
+        self.ledger.strike(&[record]);
+        Ok(())
+    }
+
+    /// Removes a copy that is of no use.
+    async fn take_back(&self, key: &Key, version: &Version) {
+        let removed = match self.remote.head(key).await {
+            Ok(meta) if meta.version == *version => self.remote.delete(key).await,
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            tracing::warn!(%error, "a file that was to be renamed has both names");
+        }
+    }
+
     async fn copy(&self, stored: &Stored, key: &Key, condition: &Condition) -> Result<Version> {
-        let copied = self.remote.copy(&stored.key, &stored.version, key, condition).await;
+        let copied = self.remote.copy(stored.original(), key, condition).await;
         copied.map_err(|error| match (error.kind, condition) {
             // The source was found just now: it is as stale as one that was replaced.
             (RemoteErrorKind::NotFound, _) => {
@@ -184,108 +272,17 @@ impl Shared {
         })
     }
 
-    /// Removes what was copied, unless it was replaced since.
-    async fn delete_unchanged(&self, dir: Ino, stored: &Stored) -> Result<()> {
+    /// Whether what was copied is still there; `Changed` if it was replaced since.
+    async fn check_source(&self, stored: &Stored) -> Result<There> {
         match self.remote.head(&stored.key).await {
-            Ok(meta) if meta.version == stored.version => {
-                self.remove_object(OP, dir, &stored.key).await
-            }
+            Ok(meta) if meta.version == stored.version => Ok(There::Yes),
             Ok(_) => {
                 let changed = remote::Error::new(RemoteErrorKind::Changed, "head", &stored.key);
                 Err(Error::remote(OP, changed))
             }
-            Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(There::No),
             Err(error) => Err(Error::remote(OP, error)),
         }
-    }
-
-    async fn delete(&self, key: &Key) -> Result<()> {
-        self.remote.delete(key).await.map_err(|error| Error::remote(OP, error))
-    }
-
-    /// The file `source` is to hold, under its new name, the object in `moved`.
-    fn land(&self, source: Ino, to: Spot<'_>, moved: Option<(Stored, bool)>) {
-        let mut state = self.state();
-        let beneath = state.object_at(to);
-        let Some(Node { kind: Kind::File(file), .. }) = state.tree.node_mut(source) else { return };
-        file.bytes = match moved {
-            Some((stored, true)) => Bytes::Edited(stored),
-            Some((stored, false)) => Bytes::Object(stored),
-            None => Bytes::Local { beneath },
-        };
-    }
-
-    /// Moves the marker of a folder that has nothing else.
-    async fn move_folder(
-        &self,
-        (from, source): (Spot<'_>, Ino),
-        to: Spot<'_>,
-        over: Option<Ino>,
-    ) -> Result<()> {
-        let (old, new, looks) = {
-            let state = self.state();
-            let node = state.tree.node(source);
-            let looks = node.ok_or_else(|| Error::node(ErrorKind::Stale, OP, source))?.looks;
-            let new = keys::folder(&state.tree.prefix(OP, to.0)?, to.1);
-            (state.tree.prefix(OP, source)?, new, looks)
-        };
-        if new.as_bytes().starts_with(old.as_bytes()) {
-            return Err(Error::name(ErrorKind::Unsupported, OP, to.1));
-        }
-        let below = self.look_below(OP, &old).await?;
-        if below.others || self.state().tree.unpublished_below(source) {
-            return Err(Error::name(ErrorKind::Unsupported, OP, from.1));
-        }
-        if let Some(over) = over {
-            let below = self.look_below(OP, &new).await?;
-            if below.others || self.state().tree.unpublished_below(over) {
-                return Err(Error::name(ErrorKind::NotEmpty, OP, to.1));
-            }
-        }
-        let marker = self.put_marker(&new, &looks, Condition::Always).await;
-        marker.map_err(|error| Error::remote(OP, error))?;
-        if below.marker {
-            if from.0 != to.0 {
-                self.keep_folder(OP, from.0, from.1).await?;
-            }
-            self.clear_hidden(OP, &old).await?;
-            self.delete(&old).await?;
-        }
-        let mut state = self.state();
-        if let Some(folder) = state.tree.folder_mut(source) {
-            folder.marker = true;
-        }
-        // What is still remembered in it is not there any more, as was just seen.
-        state.tree.empty(source);
-        Ok(())
-    }
-
-    /// The bucket is as it should be: so is the tree.
-    fn renamed(&self, from: Spot<'_>, to: Spot<'_>, source: Ino) {
-        let wall = self.clock.wall();
-        let now = self.clock.monotonic();
-        let mut state = self.state();
-        if let Some(replaced) = state.tree.child(to.0, to.1) {
-            if let Some(node) = state.tree.node_mut(replaced) {
-                node.looks.ctime = wall;
-            }
-            state.tree.detach(replaced, &Place::Unlinked);
-        }
-        // The folders may have been removed by others while the bucket was at work.
-        if state.tree.node(source).is_none_or(|node| !matches!(node.place, Place::Named { .. })) {
-            return;
-        }
-        if state.tree.prefix(OP, to.0).is_err() {
-            state.tree.detach(source, &Place::Replaced);
-            return;
-        }
-        state.tree.rename(source, to);
-        if let Some(node) = state.tree.node_mut(source) {
-            node.as_of = Some(now);
-            node.looks.ctime = wall;
-        }
-        state.tree.names_changed(from.0, wall);
-        state.tree.names_changed(to.0, wall);
     }
 
     /// Stops believing what is remembered of the file `name`; false if its newest bytes are here.
@@ -301,6 +298,22 @@ impl Shared {
     }
 }
 
+/// When a move failed.
+#[derive(Debug)]
+enum Failed {
+    /// Before anything had the new name.
+    Before(Error),
+    /// The object of the new name is another one already.
+    After(Error),
+}
+
+/// Whether an object is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum There {
+    Yes,
+    No,
+}
+
 impl State {
     fn movement(&self, source: Ino) -> Result<Move> {
         let key = self.tree.key(OP, source)?;
@@ -310,17 +323,22 @@ impl State {
         };
         Ok(match &file.bytes {
             Bytes::Local { beneath } => Move::Here { leftover: beneath.as_ref().map(|_| key) },
-            Bytes::Object(stored) => Move::Object { stored: stored.clone(), edited: false },
-            Bytes::Edited(stored) => Move::Object { stored: stored.clone(), edited: true },
+            Bytes::Object(stored) | Bytes::Edited(stored) => Move::Object(stored.clone()),
         })
     }
 
-    /// The object that the bucket has under the name of a file.
-    fn object_at(&self, (parent, name): Spot<'_>) -> Option<Version> {
-        match &self.tree.node(self.tree.child(parent, name)?)?.kind {
-            Kind::File(file) => file.in_bucket().cloned(),
-            Kind::Folder(_) => None,
-        }
+    /// Fails where a folder would go below itself.
+    fn check_apart(
+        &self,
+        from: Spot<'_>,
+        to: Spot<'_>,
+        source: Ino,
+        mode: RenameMode,
+    ) -> Result<()> {
+        let (old, new) = (self.path_of(OP, from)?, self.path_of(OP, to)?);
+        let below = old != new && is_within(&new, &old) && self.tree.is_folder(source);
+        let above = mode == RenameMode::Exchange && old != new && is_within(&old, &new);
+        if below || above { Err(Error::name(ErrorKind::Invalid, OP, to.1)) } else { Ok(()) }
     }
 }
 
@@ -331,9 +349,12 @@ fn plan(
     mode: RenameMode,
 ) -> std::result::Result<Plan, ErrorKind> {
     match (from.1, to, mode) {
-        (_, _, RenameMode::Exchange) => Err(ErrorKind::Unsupported),
+        (_, None, RenameMode::Exchange) => Err(ErrorKind::NotFound),
+        (_, Some((to, _)), RenameMode::Replace | RenameMode::Exchange) if to == from.0 => {
+            Ok(Plan::Nothing)
+        }
+        (_, Some((other, _)), RenameMode::Exchange) => Ok(Plan::Exchange(other)),
         (_, Some(_), RenameMode::NoReplace) => Err(ErrorKind::Exists),
-        (_, Some((to, _)), RenameMode::Replace) if to == from.0 => Ok(Plan::Nothing),
         (What::File, Some((_, What::Folder)), _) => Err(ErrorKind::IsDirectory),
         (What::Folder, Some((_, What::File)), _) => Err(ErrorKind::NotDirectory),
         (What::File, None | Some((_, What::File)), _) => Ok(Plan::File),
@@ -351,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_may_replace_what_is_as_in_posix() {
-        use RenameMode::{NoReplace, Replace};
+        use RenameMode::{Exchange, NoReplace, Replace};
         use What::{File, Folder};
         let (a, b) = (Ino(10), Ino(11));
         for (from, to, mode, want) in [
@@ -365,6 +386,9 @@ mod tests {
             (Folder, Some((b, Folder)), Replace, Ok(Plan::FolderOver(b))),
             (Folder, Some((b, File)), Replace, Err(ErrorKind::NotDirectory)),
             (Folder, Some((a, Folder)), Replace, Ok(Plan::Nothing)),
+            (Folder, None, Exchange, Err(ErrorKind::NotFound)),
+            (Folder, Some((b, File)), Exchange, Ok(Plan::Exchange(b))),
+            (File, Some((a, File)), Exchange, Ok(Plan::Nothing)),
         ] {
             assert_eq!(plan((a, from), to, mode), want, "{from:?} {to:?} {mode:?}");
         }

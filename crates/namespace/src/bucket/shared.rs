@@ -1,8 +1,8 @@
 //! What requests share: the way to the bucket, and what is remembered of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::{Clock, Ino, Name};
 use parking_lot::{Mutex, MutexGuard};
@@ -11,10 +11,13 @@ use tokio::sync::Notify;
 
 use super::changes::Changes;
 use super::flight::{Flight, Scope, Stream};
+use super::journal::Record;
 use super::options::BucketOptions;
 use super::tree::Tree;
+use super::turns::Turns;
+use super::unlinked::Unlinked;
 use super::walk::Walk;
-use crate::{Entry, Ledger};
+use crate::{Content, Entry, Error, ErrorKind, Ledger, RecordId, Result, Use, Users};
 
 /// What requests under way share with the [`Bucket`](super::Bucket).
 pub(super) struct Shared {
@@ -27,6 +30,9 @@ pub(super) struct Shared {
     pub(super) noted: Notify,
     // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
     pub(super) state: Mutex<State>,
+    pub(super) turns: Turns,
+    pub(super) users: OnceLock<Weak<dyn Users>>,
+    pub(super) unlinked: Unlinked,
 }
 
 /// What is remembered, and what is being asked.
@@ -35,11 +41,34 @@ pub(super) struct State {
     pub(super) flights: HashMap<(Ino, Scope), Flight>,
     pub(super) streams: HashMap<Ino, Stream>,
     pub(super) walk: Walk,
+    /// Files that are about to lose their names and objects: nobody begins to use them.
+    pub(super) leaving: HashSet<Ino>,
 }
 
 impl Shared {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// How the file `ino` is in use.
+    pub(super) fn in_use(&self, ino: Ino) -> Use {
+        let users = self.users.get().and_then(Weak::upgrade);
+        users.map_or(Use::No, |users| users.in_use(ino))
+    }
+
+    /// Tells those who use the file `ino` where its bytes are now.
+    pub(super) fn tell_users(&self, ino: Ino, content: Content) {
+        if let Some(users) = self.users.get().and_then(Weak::upgrade) {
+            users.moved(ino, content);
+        }
+    }
+
+    /// Notes what is about to be done.
+    pub(super) fn note_ahead(&self, op: &'static str, record: &Record) -> Result<RecordId> {
+        self.ledger.append(&record.to_bytes()).map_err(|failed| {
+            tracing::error!(op, %failed, "not begun");
+            Error { kind: ErrorKind::Journal, op, subject: "journal".to_owned(), source: None }
+        })
     }
 }
 
@@ -53,7 +82,7 @@ impl State {
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { remote, clock: _, ledger: _, options, changes: _, noted: _, state: _ } = self;
+        let Shared { remote, clock: _, ledger: _, options, .. } = self;
         f.debug_struct("Bucket").field("remote", remote).field("options", options).finish()
     }
 }

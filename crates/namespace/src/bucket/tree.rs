@@ -134,7 +134,24 @@ impl Tree {
             return Err(Error::node(ErrorKind::NotDirectory, op, ino));
         }
         let mut prefix = Vec::new();
-        for name in self.names(op, ino)? {
+        let mut names = Vec::new();
+        let mut node = node;
+        loop {
+            if let Some(elsewhere) = node.as_folder().and_then(|folder| folder.elsewhere.as_ref()) {
+                prefix.extend(elsewhere.as_bytes());
+                break;
+            }
+            match &node.place {
+                Place::Root => break,
+                Place::Named { parent, name } => {
+                    names.push(name);
+                    node = self.node(*parent).expect("a parent is remembered");
+                }
+                Place::Unlinked => return Err(Error::node(ErrorKind::NotFound, op, ino)),
+                Place::Replaced => return Err(Error::node(ErrorKind::Stale, op, ino)),
+            }
+        }
+        for name in names.into_iter().rev() {
             keys::push_folder(&mut prefix, name);
         }
         Ok(Key::new(prefix))
@@ -165,6 +182,11 @@ impl Tree {
     fn path(&self, ino: Ino) -> Option<Vec<u8>> {
         let names = self.names("path", ino).ok()?;
         Some(names.into_iter().map(Name::as_bytes).collect::<Vec<_>>().join(&b'/'))
+    }
+
+    /// The names above and of `ino`, with slashes between them, for the operation `op`.
+    pub(super) fn names_of(&self, op: &'static str, ino: Ino) -> Result<Vec<u8>> {
+        Ok(self.names(op, ino)?.into_iter().map(Name::as_bytes).collect::<Vec<_>>().join(&b'/'))
     }
 
     /// The key of the file `ino`, for the operation `op`.
@@ -279,14 +301,7 @@ impl Tree {
         }
     }
 
-    /// Takes the names off all that is in the folder `ino`, and that others removed.
-    pub(super) fn empty(&mut self, ino: Ino) {
-        for child in self.children(ino) {
-            self.detach(child, &Place::Replaced);
-        }
-    }
-
-    fn children(&self, ino: Ino) -> Vec<Ino> {
+    pub(super) fn children(&self, ino: Ino) -> Vec<Ino> {
         let children = self.folder(ino).map(|folder| folder.children.values().copied());
         children.map(Iterator::collect).unwrap_or_default()
     }
@@ -330,12 +345,27 @@ impl Tree {
         }
     }
 
+    /// Gives each of two nodes, neither of which is below the other, the name of the other.
+    pub(super) fn swap(&mut self, one: Ino, other: Ino) {
+        let place = |ino| match self.node(ino).map(|node| &node.place) {
+            Some(Place::Named { parent, name }) => Some((*parent, name.clone())),
+            Some(Place::Root | Place::Unlinked | Place::Replaced) | None => None,
+        };
+        let (Some(first), Some(second)) = (place(one), place(other)) else { return };
+        self.unname(one);
+        self.rename(other, (first.0, &first.1));
+        self.rename(one, (second.0, &second.1));
+    }
+
     fn unname(&mut self, ino: Ino) {
         let Some(node) = self.node(ino) else { return };
         let is_folder = node.as_folder().is_some();
         if let Place::Named { parent, name } = node.place.clone() {
             let folder = self.folder_mut(parent).expect("a parent is a folder");
-            folder.leave(&name, is_folder);
+            // It may have lost the name to another already.
+            if folder.children.get(&name) == Some(&ino) {
+                folder.leave(&name, is_folder);
+            }
         }
     }
 

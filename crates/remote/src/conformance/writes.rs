@@ -5,7 +5,7 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 
 use super::bench::{Bench, Check, metadata, plainly, when};
-use crate::{Condition, ErrorKind, Key, PutOptions, Version};
+use crate::{Condition, ErrorKind, Key, Original, PutOptions, Version};
 
 pub(super) const ALL: &[Check] = &[
     ("an_overwrite_is_another_version", |bench| an_overwrite_is_another_version(bench).boxed()),
@@ -132,11 +132,16 @@ async fn odd_metadata_is_kept_or_refused(bench: &Bench<'_>) {
     }
 }
 
+fn original<'a>(key: &'a Key, version: &'a Version, size: u64) -> Original<'a> {
+    Original { key, version, size }
+}
+
 async fn a_copy_is_the_same(bench: &Bench<'_>) {
     let (from, to) = (bench.key("from a+b%"), bench.key("deep/er/to"));
     let options = PutOptions { metadata: metadata(&[("mode", "33188")]), ..plainly() };
     let version = bench.ok(bench.remote.put(&from, "bytes".into(), &options).await);
-    let copied = bench.ok(bench.remote.copy(&from, &version, &to, &Condition::Always).await);
+    let copied =
+        bench.ok(bench.remote.copy(original(&from, &version, 5), &to, &Condition::Always).await);
     let meta = bench.ok(bench.remote.head(&to).await);
     assert_eq!((meta.size, meta.version, meta.metadata), (5, copied, options.metadata));
     assert_eq!(bench.whole(&to).await, "bytes");
@@ -148,10 +153,14 @@ async fn a_copy_names_its_source_version(bench: &Bench<'_>) {
     let old = bench.put(&from, "old").await;
     let new = bench.put(&from, "new!").await;
     let always = Condition::Always;
-    bench.fails(bench.remote.copy(&from, &old, &to, &always).await, ErrorKind::Changed);
+    bench
+        .fails(bench.remote.copy(original(&from, &old, 3), &to, &always).await, ErrorKind::Changed);
     bench.fails(bench.remote.head(&to).await, ErrorKind::NotFound);
     let missing = bench.key("missing");
-    bench.fails(bench.remote.copy(&missing, &new, &to, &always).await, ErrorKind::NotFound);
+    bench.fails(
+        bench.remote.copy(original(&missing, &new, 4), &to, &always).await,
+        ErrorKind::NotFound,
+    );
 }
 
 async fn what_is_deleted_is_gone(bench: &Bench<'_>) {

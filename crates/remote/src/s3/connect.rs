@@ -24,6 +24,9 @@ use aws_smithy_http_client::{Builder, Connector, tls};
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
+/// The largest object that Amazon copies in one request.
+const COPY_BYTES_MAX: u64 = 5 << 30;
+
 /// How long an answer may take to begin.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
@@ -52,6 +55,9 @@ pub struct S3Options {
     /// How long a connection, and then the beginning of an answer, may take; at most the limits
     /// that hold anyway, 5 s and 30 s.
     pub patience: Duration,
+    /// The largest object that is copied in one request; larger ones are copied in parts of at most
+    /// that size.
+    pub copy_bytes_max: u64,
 }
 
 impl S3Options {
@@ -64,6 +70,7 @@ impl S3Options {
             addressing: Addressing::Auto,
             credentials: Credentials::Default,
             patience: ANSWER_MAX,
+            copy_bytes_max: COPY_BYTES_MAX,
         }
     }
 }

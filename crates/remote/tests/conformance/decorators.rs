@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use quayfs_remote::fake::Op;
 use quayfs_remote::{
-    Condition, ErrorKind, Fake, Key, Limit, ListRequest, Metadata, Meter, PartNumber, PutOptions,
-    Remote, Retry, RetryOptions, UPLOAD_ID, prefixed,
+    Condition, ErrorKind, Fake, Key, Limit, ListRequest, Metadata, Meter, Original, PartNumber,
+    PutOptions, Remote, Retry, RetryOptions, UPLOAD_ID, prefixed,
 };
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
@@ -102,7 +102,9 @@ async fn a_copy_whose_answer_was_lost_is_our_own() {
     let bed = Bed::new();
     let version = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap();
     bed.fake.lose_next_answer(Op::Copy);
-    let copied = bed.retry.copy(&key("a"), &version, &key("b"), &Condition::Absent).await;
+    let a = key("a");
+    let original = Original { key: &a, version: &version, size: 4 };
+    let copied = bed.retry.copy(original, &key("b"), &Condition::Absent).await;
     assert_eq!(bed.fake.meta(&key("b")).unwrap().version, copied.unwrap());
 }
 

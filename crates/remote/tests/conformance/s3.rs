@@ -5,8 +5,8 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 use futures::future::try_join_all;
 use quayfs_remote::{
-    Condition, Credentials, ErrorKind, Key, ListRequest, Metadata, PutOptions, Remote, S3,
-    S3Options, Trouble,
+    Condition, Credentials, ErrorKind, Key, ListRequest, Metadata, Original, PutOptions, Remote,
+    S3, S3Options, Trouble,
 };
 
 use crate::minio::{Server, USER};
@@ -94,4 +94,34 @@ fn everything() -> ListRequest {
         continuation: None,
         entries_max: 1000,
     }
+}
+
+#[tokio::test]
+async fn an_object_too_large_for_one_request_is_copied_in_parts() {
+    let server = Server::start();
+    server.bucket("large").await;
+    let options = S3Options { copy_bytes_max: 5 << 20, ..server.options("large") };
+    let store = S3::connect(options).await.unwrap();
+    let bytes: Vec<u8> = (0..12_000_000_u32).flat_map(u32::to_le_bytes).take(12_000_000).collect();
+    let metadata = Metadata::from([("mode".to_owned(), "33188".to_owned())]);
+    let put = PutOptions { condition: Condition::Always, metadata: metadata.clone() };
+    let (from, to) = (Key::from("from a+b"), Key::from("to"));
+    let old = store.put(&from, bytes.clone().into(), &put).await.unwrap();
+    let original = |version| Original { key: &from, version, size: 12_000_000 };
+    let copied = store.copy(original(&old), &to, &Condition::Always).await.unwrap();
+    let meta = store.head(&to).await.unwrap();
+    assert_eq!((meta.size, meta.version, meta.metadata), (12_000_000, copied, metadata));
+    let range = ByteRange::new(0, 12_000_000).unwrap();
+    let body = store.get(&to, range, None).await.unwrap();
+    let pieces: Vec<Bytes> = body.try_collect().await.unwrap();
+    assert!(pieces.concat() == bytes);
+
+    let taken = store.copy(original(&old), &to, &Condition::Absent).await;
+    assert_eq!(taken.unwrap_err().kind, ErrorKind::Changed);
+    store.put(&from, Bytes::from_static(b"another"), &put).await.unwrap();
+    let stale = store.copy(original(&old), &to, &Condition::Always).await;
+    assert_eq!(stale.unwrap_err().kind, ErrorKind::Changed);
+    let gone = Original { key: &Key::from("missing"), ..original(&old) };
+    let missing = store.copy(gone, &to, &Condition::Always).await;
+    assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
 }

@@ -30,22 +30,24 @@ impl Db {
         })
     }
 
-    /// Removes an operation that is done.
-    pub(crate) fn remove_op(&self, id: u64) -> Result<()> {
+    /// Removes operations that are done, in one transaction.
+    pub(crate) fn remove_ops(&self, ids: &[u64]) -> Result<()> {
         self.write("remove from journal", |transaction| {
-            transaction
-                .prepare_cached("DELETE FROM journal WHERE id = ?1")?
-                .execute([signed(id)])?;
+            let mut remove = transaction.prepare_cached("DELETE FROM journal WHERE id = ?1")?;
+            for &id in ids {
+                remove.execute([signed(id)])?;
+            }
             Ok(())
         })
     }
 
-    /// Makes the operations among the next `limit` after `after` ours whose owner `is_dead`;
-    /// returns them, and the number of the last one looked at.
+    /// Makes the operations among the next `limit` after `after` ours that are `wanted` and whose
+    /// owner `is_dead`; returns them, and the number of the last one looked at.
     pub(crate) fn inherit_ops(
         &self,
         after: u64,
         limit: u32,
+        wanted: &dyn Fn(&JournalRow) -> bool,
         is_dead: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(Vec<JournalRow>, Option<u64>)> {
         let owner = self.owner();
@@ -67,7 +69,7 @@ impl Db {
             let last = rows.last().map(|row| row.id);
             let mut inherited = Vec::new();
             for row in rows {
-                if row.owner != owner && is_dead(row.owner) {
+                if row.owner != owner && wanted(&row) && is_dead(row.owner) {
                     transaction
                         .prepare_cached("UPDATE journal SET owner = ?2 WHERE id = ?1")?
                         .execute(params![signed(row.id), signed(owner)])?;

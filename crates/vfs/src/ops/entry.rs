@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use base::{Attr, Errno, Ino, Name};
-use namespace::{NewNode, RenameMode};
+use base::{Attr, Ino, Name};
+use namespace::{ErrorKind, NewNode, RenameMode, Target};
 
 use crate::access::Access;
-use crate::errno::{Error, Result};
-use crate::file::{File, Turn};
-use crate::order;
+use crate::errno::Result;
+use crate::file::File;
 use crate::vfs::Vfs;
 
 impl Vfs {
@@ -36,9 +35,6 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        let file = self.named(parent, &name).await?;
-        // An upload under way would bring the object back.
-        let _turns = order::both(file.as_ref(), None).await;
         let ino = self.namespace.unlink(parent, &name).await?;
         self.unname(ino);
         Ok(())
@@ -57,61 +53,45 @@ impl Vfs {
         to: (Ino, Name),
         mode: RenameMode,
     ) -> Result<()> {
-        let source = self.named(from.0, &from.1).await?;
-        let replaced = match self.named(to.0, &to.1).await {
-            Err(error) if is_not_found(&error) => None,
-            found => found?,
-        };
-        let (turn, _other) = order::both(source.as_ref(), replaced.as_ref()).await;
-        if let (Some(file), Some(turn)) = (&source, &turn) {
-            self.settle(file, turn).await?;
+        if mode == RenameMode::Exchange {
+            // What is not in the bucket yet could not be found again after a crash in between.
+            self.commit_named(from.0, &from.1).await?;
+            self.commit_named(to.0, &to.1).await?;
         }
-        let gone = self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await?;
-        if let Some(gone) = gone {
-            self.unname(gone);
-        }
-        if let Some(file) = &source {
-            self.rename_note(file)?;
-            self.follow(file).await?;
-        }
-        Ok(())
-    }
-
-    /// An edited object is published before it is renamed, because the object that moves is the
-    /// published one. A file that was never published has no object and only changes its name.
-    async fn settle(self: &Arc<Self>, file: &Arc<File>, turn: &Turn) -> Result<()> {
-        let target = self.namespace.target(file.ino())?;
-        match target.condition {
-            remote::Condition::Absent => Ok(()),
-            remote::Condition::Always | remote::Condition::Is(_) => {
-                self.commit_in_turn(file, turn).await
+        let replaced = self.named(to.0, &to.1).await?;
+        match self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await {
+            Ok(gone) => {
+                if let Some(gone) = gone {
+                    self.unname(gone);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                // It may have failed after the new name was there.
+                if let Some(file) = replaced
+                    && is_nameless(self.namespace.target(file.ino()))
+                {
+                    self.unname(file.ino());
+                }
+                Err(error.into())
             }
         }
     }
 
-    /// What is not here yet of an open file is fetched from the object of the new name.
-    async fn follow(&self, file: &File) -> Result<()> {
-        if file.is_whole() {
-            return Ok(());
-        }
-        let content = self.namespace.content(file.ino()).await?;
-        let Some(identity) = content.identity else { return Ok(()) };
-        let moved = self.download(&identity, content.size, content.extents)?;
-        file.state.write().follow(moved);
-        Ok(())
-    }
-
-    /// Staged bytes say where they belong; after a rename that is elsewhere.
-    fn rename_note(&self, file: &File) -> Result<()> {
-        let Some(staged) = file.staged() else { return Ok(()) };
-        let target = self.namespace.target(file.ino())?;
-        Ok(staged.set_note(&self.note(&target, "").to_bytes())?)
-    }
-
-    /// The file in use that `name` names, if it is in use.
+    /// The file in use that `name` names, if there is one.
     async fn named(&self, parent: Ino, name: &Name) -> Result<Option<Arc<File>>> {
-        let entry = self.namespace.lookup(parent, name).await?;
-        Ok(self.files.find(entry.attr.ino))
+        match self.namespace.lookup(parent, name).await {
+            Ok(entry) => Ok(self.files.find(entry.attr.ino)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn commit_named(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
+        match self.named(parent, name).await? {
+            Some(file) => self.commit(&file).await,
+            None => Ok(()),
+        }
     }
 
     /// A node lost its name.
@@ -126,6 +106,7 @@ impl Vfs {
     }
 }
 
-fn is_not_found(error: &Error) -> bool {
-    crate::errno::errno(error) == Errno::ENOENT
+/// Whether a file was removed here.
+fn is_nameless(target: namespace::Result<Target>) -> bool {
+    target.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }

@@ -144,17 +144,38 @@ impl Vfs {
                 // It was in use a moment ago and is not any more: look it up.
                 Err(Error::Call(Errno::EBUSY)) => {}
                 Err(error) => return Err(error),
-                Ok((file, Entered::InUse)) => return Ok(file),
-                Ok((file, Entered::Made)) => {
-                    self.inodes.refer(ino);
-                    if let Some(attr) = self.namespace.hold_listed(ino) {
-                        file.mode_is(attr.mode);
+                Ok((file, entered)) => {
+                    if entered == Entered::Made {
+                        self.inodes.refer(ino);
+                        if let Some(attr) = self.namespace.hold_listed(ino) {
+                            file.mode_is(attr.mode);
+                        }
                     }
-                    return Ok(file);
+                    let checked = self.check_entered(&file, entered);
+                    if checked.is_err() {
+                        self.files.leave(&file);
+                        self.retire(&file);
+                    }
+                    return checked.map(|()| file);
                 }
             }
         }
         Err(Error::Call(Errno::EBUSY))
+    }
+
+    /// Only from now on the names know that the file is in use: what they said of it before may be
+    /// of a name that is gone, or of an object that has moved.
+    fn check_entered(&self, file: &File, entered: Entered) -> Result<()> {
+        let now = self.namespace.content_now(file.ino()).map_err(Error::from);
+        match (entered, now) {
+            (_, Err(error)) if error.is_nameless() => Err(error),
+            (Entered::InUse, _) => Ok(()),
+            (Entered::Made, Err(error)) => Err(error),
+            (Entered::Made, Ok(now)) => {
+                self.namespace.target(file.ino())?;
+                self.follow(file, now)
+            }
+        }
     }
 
     fn file_of(&self, ino: Ino, content: Content) -> Result<File> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use futures::{StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream};
 use remote::{Key, Version};
 
 use super::book::{Origin, Pending};
@@ -15,16 +15,15 @@ use crate::{RecordId, Result};
 const FOLDERS_AT_A_TIME: usize = 8;
 
 /// A label, the version that was copied and that of the copy.
-type Rebound<'a> = (Label, &'a (Version, Version));
+type Rebound = (Label, (Version, Version));
 
-#[expect(dead_code, reason = "for folders that move with all that is in them")]
 impl Shared {
     /// Makes sure that what was noted of names below `prefix` is in the bucket, so that a copy of
     /// the objects there is a copy of it.
     pub(in crate::bucket) async fn attributes_settled(&self, prefix: &Key) -> Result<()> {
         let folders = self.state().tree.books.as_ref().map(|books| books.below(prefix));
         let written: Vec<Result<()>> = stream::iter(folders.unwrap_or_default())
-            .map(|folder| async move { self.write_folder(&folder).await })
+            .map(|folder| async move { self.write_folder(&folder).await }.boxed())
             .buffer_unordered(FOLDERS_AT_A_TIME)
             .collect()
             .await;
@@ -39,17 +38,20 @@ impl Shared {
         to: &Key,
         changed: &HashMap<Vec<u8>, (Version, Version)>,
     ) -> Result<()> {
-        let mut folders: BTreeMap<Key, Vec<Rebound<'_>>> = BTreeMap::new();
+        let mut folders: BTreeMap<Key, Vec<Rebound>> = BTreeMap::new();
         for (rest, versions) in changed {
             let slash = rest.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
             let (folder, label) = rest.split_at(slash);
-            folders.entry(to.join(folder)).or_default().push((label.to_vec(), versions));
+            folders.entry(to.join(folder)).or_default().push((label.to_vec(), versions.clone()));
         }
         let followed: Vec<Result<()>> = stream::iter(folders)
-            .map(|(folder, versions)| async move {
-                self.freshen("rename", &folder, Want::All).await?;
-                self.rebind(&folder, versions);
-                self.write_folder(&folder).await
+            .map(|(folder, versions)| {
+                let followed = async move {
+                    self.freshen("rename", &folder, Want::All).await?;
+                    self.rebind(&folder, versions);
+                    self.write_folder(&folder).await
+                };
+                followed.boxed()
             })
             .buffer_unordered(FOLDERS_AT_A_TIME)
             .collect()
@@ -57,13 +59,14 @@ impl Shared {
         followed.into_iter().collect()
     }
 
-    fn rebind(&self, folder: &Key, versions: Vec<Rebound<'_>>) {
+    fn rebind(&self, folder: &Key, versions: Vec<Rebound>) {
         let mut state = self.state();
         let Some(books) = &mut state.tree.books else { return };
         for (label, (old, new)) in versions {
-            let said = books.item(folder, &label).filter(|item| item.version.as_ref() == Some(old));
+            let said =
+                books.item(folder, &label).filter(|item| item.version.as_ref() == Some(&old));
             let Some(item) = said else { continue };
-            let item = Some(Item { version: Some(new.clone()), ..item.clone() });
+            let item = Some(Item { version: Some(new), ..item.clone() });
             let (number, due) = (books.next_number(), books.due_in(std::time::Duration::ZERO));
             let pending = Pending { item, number, due, records: Vec::new(), origin: Origin::Now };
             // The move itself is in the ledger.

@@ -8,8 +8,8 @@ use base::ByteRange;
 use bytes::Bytes;
 use remote::fake::Fake;
 use remote::{
-    Body, Condition, Fresh, Key, ListRequest, Meta, Page, PartNumber, PartTag, Personality,
-    PutOptions, Remote, Result, UploadId, Version,
+    Body, Condition, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, UploadId, Version,
 };
 use tokio::sync::watch;
 
@@ -108,12 +108,11 @@ impl Remote for Late {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
-        self.fake.copy(from, version, to, condition).await
+        self.fake.copy(original, to, condition).await
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

@@ -181,24 +181,6 @@ async fn a_folder_keeps_itself_when_its_last_entry_is_moved_away_or_was_a_folder
 }
 
 #[tokio::test]
-async fn a_folder_with_something_in_it_does_not_move_yet() {
-    let bench = Bench::new();
-    bench.put("a/f", "x");
-    bench.mkdir(Ino::ROOT, "b").await;
-    let b = bench.ino(Ino::ROOT, "b").await;
-    bench.create(b, "unpublished").await;
-    for from in ["a", "b"] {
-        let (from, to) = (name(from), name("c"));
-        let moved = bench.bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), RenameMode::Replace);
-        assert_eq!(kind(moved.await), ErrorKind::Unsupported);
-    }
-    let (from, to) = (name("b"), name("into"));
-    let into_itself = bench.bucket.rename((Ino::ROOT, &from), (b, &to), RenameMode::Replace);
-    assert_eq!(kind(into_itself.await), ErrorKind::Unsupported);
-    assert_eq!(bench.keys(), ["a/f", "b/"]);
-}
-
-#[tokio::test]
 async fn a_rename_takes_the_newest_bytes_of_others_but_never_loses_ours() {
     let bench = Bench::new();
     let ours = bench.write(Ino::ROOT, "a", "ours").await;

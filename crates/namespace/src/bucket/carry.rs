@@ -1,0 +1,464 @@
+//! Copies all objects below one prefix to another, many at a time, and removes what was copied.
+
+use std::collections::HashMap;
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+use remote::{
+    Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Original, Result, UPLOAD_ID,
+    Version,
+};
+
+use super::journal::Record;
+use super::listing;
+use super::marks::{Marks, Side, mark};
+use super::shared::Shared;
+use crate::RecordId;
+
+/// Copies, and removals, under way at a time.
+const REQUESTS_MAX: usize = 64;
+
+/// Marks in one record of the journal.
+const MARKS_MAX: usize = 1000;
+
+/// How often an object is copied again that others change meanwhile.
+const TRIES_MAX: usize = 3;
+
+/// From one prefix to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    pub(super) from: Key,
+    pub(super) to: Key,
+}
+
+/// What may be at the destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// Nothing, but for the marker of an empty folder.
+    Free,
+    /// What an earlier try of the same move copied.
+    Begun,
+}
+
+/// What was copied.
+#[derive(Debug, Default)]
+pub(super) struct Cargo {
+    /// Every copy, on both sides.
+    pub(super) marks: Marks,
+    /// Those that have another version than what they were copied from: what their keys go on with
+    /// behind the prefix, and both versions.
+    pub(super) changed: HashMap<Vec<u8>, (Version, Version)>,
+    /// How many there are.
+    pub(super) objects: u64,
+    /// How many objects of others were in the way.
+    pub(super) left: u64,
+    /// What the journal has of it.
+    pub(super) records: Vec<RecordId>,
+    /// Marks that the journal does not have yet.
+    fresh: Vec<u64>,
+}
+
+/// An object below a prefix: what its key goes on with, and what the listing says.
+type Found = (Vec<u8>, Meta);
+
+/// What became of one object.
+enum Copied {
+    /// It is at the destination, in these versions.
+    Yes { rest: Vec<u8>, old: Version, new: Version },
+    /// Others removed it meanwhile.
+    Gone,
+    /// Something else is where it was to go: both stay.
+    InTheWay,
+}
+
+/// What to do about one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Copy,
+    /// It was copied, to this version.
+    Done(Version),
+    /// Only the objects' metadata can tell.
+    Compare,
+    Leave,
+}
+
+/// Decides. `marked` says that the journal has this version as copied.
+fn step(marked: bool, source: &Meta, there: Option<&Meta>) -> Step {
+    match there {
+        _ if marked => Step::Done(there.map_or(&source.version, |there| &there.version).clone()),
+        None => Step::Copy,
+        Some(there) if there.size != source.size => Step::Leave,
+        Some(there) if there.version == source.version => Step::Done(there.version.clone()),
+        Some(_) => Step::Compare,
+    }
+}
+
+/// Whether one object is a copy of the other, as far as both can tell: a store gives copies of what
+/// was uploaded in parts another version.
+pub(super) fn is_copy(source: &Meta, copy: &Meta) -> bool {
+    let ids = (source.metadata.get(UPLOAD_ID), copy.metadata.get(UPLOAD_ID));
+    let alike = match ids {
+        (Some(source), Some(copy)) => source == copy,
+        (None, None) => source.metadata == copy.metadata && source.modified <= copy.modified,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    source.size == copy.size && (source.version == copy.version || alike)
+}
+
+impl Shared {
+    /// Copies everything on `route` for the move `of`, which is in the journal. What is under way
+    /// when something fails is waited for: it might arrive after it was cleared away.
+    pub(super) async fn copy_all(
+        self: &Arc<Self>,
+        route: &Route,
+        of: RecordId,
+        destination: Destination,
+        cargo: &mut Cargo,
+    ) -> Result<()> {
+        let before = Arc::new(std::mem::take(&mut cargo.marks));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let copies = self
+            .pairs(route, destination)
+            .take_while(move |_| ready(!stopped.load(Ordering::Relaxed)))
+            .map(|pair| {
+                let (shared, route) = (Arc::clone(self), route.clone());
+                let before = Arc::clone(&before);
+                async move {
+                    let (found, there) = pair?;
+                    shared.copy_found(&route, found, there, &before).await
+                }
+            });
+        let mut copies = copies.buffer_unordered(REQUESTS_MAX).boxed();
+        let mut outcome = Ok(());
+        while let Some(copied) = copies.next().await {
+            match copied {
+                Ok(Copied::Yes { rest, old, new }) => cargo.add(&before, rest, old, new),
+                Ok(Copied::Gone) => {}
+                Ok(Copied::InTheWay) => cargo.left += 1,
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    outcome = outcome.and(Err(error));
+                }
+            }
+            if cargo.fresh.len() == MARKS_MAX && outcome.is_ok() {
+                self.note_marks(of, cargo);
+            }
+        }
+        drop(copies);
+        self.note_marks(of, cargo);
+        let before = Arc::into_inner(before).expect("all copies are over");
+        cargo.marks.join(before);
+        outcome
+    }
+
+    /// As [`Shared::copy_all`]; or the one object of that name, if it is no prefix.
+    pub(super) async fn copy_what(
+        self: &Arc<Self>,
+        route: &Route,
+        of: RecordId,
+        destination: Destination,
+        cargo: &mut Cargo,
+    ) -> Result<()> {
+        if is_prefix(&route.from) {
+            return self.copy_all(route, of, destination, cargo).await;
+        }
+        let (source, copy) = self.compare(route, b"").await?;
+        let Some(source) = source else { return Ok(()) };
+        let copy = copy.filter(|_| destination == Destination::Begun);
+        let copied = match copy {
+            Some(copy) if is_copy(&source, &copy) => {
+                Copied::Yes { rest: Vec::new(), old: source.version, new: copy.version }
+            }
+            Some(_) => Copied::InTheWay,
+            None => self.copy_object(route, Vec::new(), source).await?,
+        };
+        match copied {
+            Copied::Yes { rest, old, new } => cargo.add(&Marks::default(), rest, old, new),
+            Copied::Gone => {}
+            Copied::InTheWay => cargo.left += 1,
+        }
+        self.note_marks(of, cargo);
+        Ok(())
+    }
+
+    /// As [`Shared::remove_all`]; or the one object of that name, if it is no prefix.
+    pub(super) async fn remove_what(self: &Arc<Self>, key: &Key, marks: &Marks) -> Result<()> {
+        if is_prefix(key) {
+            return self.remove_all(key, Side::From, marks).await.map(|_| ());
+        }
+        match there(self.remote.head(key).await)? {
+            Some(meta) if marks.has(Side::From, b"", &meta.version) => {
+                self.remote.delete(key).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What the journal lacks is found out again by who replays it.
+    fn note_marks(&self, of: RecordId, cargo: &mut Cargo) {
+        if cargo.fresh.is_empty() {
+            return;
+        }
+        let marks = std::mem::take(&mut cargo.fresh);
+        cargo.marks.extend(&marks);
+        match self.ledger.append(&Record::Copied { of, marks }.to_bytes()) {
+            Ok(record) => cargo.records.push(record),
+            Err(failed) => tracing::warn!(%failed, "a move goes on without its marks"),
+        }
+    }
+
+    async fn copy_found(
+        &self,
+        route: &Route,
+        (rest, source): Found,
+        there: Option<Meta>,
+        before: &Marks,
+    ) -> Result<Copied> {
+        let marked = before.has(Side::From, &rest, &source.version);
+        let old = source.version.clone();
+        match step(marked, &source, there.as_ref()) {
+            Step::Done(new) => Ok(Copied::Yes { rest, old, new }),
+            Step::Leave => {
+                tracing::warn!(key = %route.to.join(&rest), "what others made stays, beside what was to move there");
+                Ok(Copied::InTheWay)
+            }
+            Step::Copy => self.copy_object(route, rest, source).await,
+            Step::Compare => match self.compare(route, &rest).await? {
+                (Some(source), Some(copy)) if is_copy(&source, &copy) => {
+                    Ok(Copied::Yes { rest, old: source.version, new: copy.version })
+                }
+                (Some(source), None) => self.copy_object(route, rest, source).await,
+                (Some(_), Some(_)) => Ok(Copied::InTheWay),
+                (None, _) => Ok(Copied::Gone),
+            },
+        }
+    }
+
+    async fn copy_object(&self, route: &Route, rest: Vec<u8>, source: Meta) -> Result<Copied> {
+        let (from, to) = (route.from.join(&rest), route.to.join(&rest));
+        // The marker of an empty folder is replaced by that of the one that takes its place.
+        let free = if rest.is_empty() { Condition::Always } else { Condition::Absent };
+        let Meta { version: mut old, mut size, .. } = source;
+        for _ in 0..TRIES_MAX {
+            match self.remote.copy(Original { key: &from, version: &old, size }, &to, &free).await {
+                Ok(new) => return Ok(Copied::Yes { rest, old, new }),
+                Err(error) if error.kind == ErrorKind::NotFound => return Ok(Copied::Gone),
+                Err(error) if error.kind == ErrorKind::Changed => {}
+                Err(error) => return Err(error),
+            }
+            match self.compare(route, &rest).await? {
+                (None, _) => return Ok(Copied::Gone),
+                (Some(source), _) if source.version != old => {
+                    (old, size) = (source.version, source.size);
+                }
+                // An earlier try whose answer was lost.
+                (Some(source), Some(copy)) if is_copy(&source, &copy) => {
+                    return Ok(Copied::Yes { rest, old, new: copy.version });
+                }
+                (Some(_), Some(_)) => break,
+                (Some(_), None) => {}
+            }
+        }
+        tracing::warn!(key = %to, "not moved: others are at work there");
+        Ok(Copied::InTheWay)
+    }
+
+    /// Both ends of the way of one object, with their metadata.
+    async fn compare(&self, route: &Route, rest: &[u8]) -> Result<(Option<Meta>, Option<Meta>)> {
+        let (from, to) = (route.from.join(rest), route.to.join(rest));
+        let (from, to) = futures::join!(self.remote.head(&from), self.remote.head(&to));
+        Ok((there(from)?, there(to)?))
+    }
+
+    /// Removes what has a mark on `side` below `prefix`, as it is listed now; returns how many
+    /// objects stay.
+    pub(super) async fn remove_all(
+        self: &Arc<Self>,
+        prefix: &Key,
+        side: Side,
+        marks: &Marks,
+    ) -> Result<u64> {
+        let mut left = 0;
+        let mut outcome = Ok(());
+        let stop = AtomicBool::new(false);
+        let mut removals = self
+            .objects(prefix)
+            .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
+            .map(|found| {
+                let remote = Arc::clone(&self.remote);
+                let chosen = found.map(|(rest, meta)| {
+                    let marked = marks.has(side, &rest, &meta.version);
+                    (prefix.join(&rest), marked)
+                });
+                async move {
+                    let (key, marked) = chosen?;
+                    if marked { remote.delete(&key).await.map(|()| None) } else { Ok(Some(key)) }
+                }
+            })
+            .buffer_unordered(REQUESTS_MAX);
+        while let Some(removed) = removals.next().await {
+            match removed {
+                Ok(None) => {}
+                Ok(Some(key)) => {
+                    tracing::warn!(%key, "came or changed during a move: it stays");
+                    left += 1;
+                }
+                Err(error) => {
+                    stop.store(true, Ordering::Relaxed);
+                    outcome = outcome.and(Err(error));
+                }
+            }
+        }
+        outcome.map(|()| left)
+    }
+
+    /// Removes again what was copied on `route`.
+    pub(super) async fn uncopy(self: &Arc<Self>, route: &Route, marks: &Marks) -> Result<()> {
+        let mut outcome = Ok(());
+        let stop = AtomicBool::new(false);
+        let mut removals = self
+            .objects(&route.to)
+            .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
+            .map(|found| {
+                let (shared, route) = (Arc::clone(self), route.clone());
+                let found = found.map(|(rest, meta)| {
+                    let marked = marks.has(Side::To, &rest, &meta.version);
+                    (rest, marked)
+                });
+                async move {
+                    let (rest, marked) = found?;
+                    let ours = marked
+                        || match shared.compare(&route, &rest).await? {
+                            (Some(source), Some(copy)) => is_copy(&source, &copy),
+                            (None, _) | (_, None) => false,
+                        };
+                    if ours { shared.remote.delete(&route.to.join(&rest)).await } else { Ok(()) }
+                }
+            })
+            .buffer_unordered(REQUESTS_MAX);
+        while let Some(removed) = removals.next().await {
+            stop.fetch_or(removed.is_err(), Ordering::Relaxed);
+            outcome = outcome.and(removed);
+        }
+        outcome
+    }
+
+    /// Every object below `prefix`, in the order of the keys, page by page.
+    pub(super) fn objects(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
+        let remote = Arc::clone(&self.remote);
+        let prefix = prefix.clone();
+        let first = listing::below(&prefix, listing::PAGE_ENTRIES_MAX);
+        let pages = stream::try_unfold(Some(first), move |request| {
+            let (remote, prefix) = (Arc::clone(&remote), prefix.clone());
+            async move {
+                let Some(request) = request else { return Ok(None) };
+                let page = remote.list(&request).await?;
+                let next = match page.next {
+                    None => None,
+                    // A store that hands out the same mark again would be listed for ever.
+                    Some(next) if request.continuation.as_ref() == Some(&next) => {
+                        return Err(Error::new(ErrorKind::Corrupt, "list", &prefix));
+                    }
+                    Some(next) => Some(ListRequest { continuation: Some(next), ..request }),
+                };
+                let found = page.entries.into_iter().filter_map(move |entry| match entry {
+                    Entry::Object(key, meta) => {
+                        let rest = key.as_bytes().strip_prefix(prefix.as_bytes())?.to_vec();
+                        Some(Ok((rest, meta)))
+                    }
+                    Entry::Prefix(_) => None,
+                });
+                Ok(Some((stream::iter(found.collect::<Vec<_>>()), next)))
+            }
+        });
+        pages.try_flatten().boxed()
+    }
+
+    /// Every object on the way, with what is at its destination.
+    fn pairs(
+        &self,
+        route: &Route,
+        destination: Destination,
+    ) -> BoxStream<'static, Result<(Found, Option<Meta>)>> {
+        let from = self.objects(&route.from);
+        match destination {
+            Destination::Free => from.map_ok(|found| (found, None)).boxed(),
+            Destination::Begun => {
+                let to = Ahead { listed: self.objects(&route.to), head: None };
+                let pairs = stream::try_unfold((from, to), |(mut from, mut to)| async move {
+                    let Some(found) = from.try_next().await? else { return Ok(None) };
+                    let there = to.find(&found.0).await?;
+                    Ok(Some(((found, there), (from, to))))
+                });
+                pairs.boxed()
+            }
+        }
+    }
+}
+
+/// A listing that is looked through in its order.
+struct Ahead {
+    listed: BoxStream<'static, Result<Found>>,
+    head: Option<Found>,
+}
+
+impl Ahead {
+    /// The object whose key goes on with `rest`, which is greater than all asked for before.
+    async fn find(&mut self, rest: &[u8]) -> Result<Option<Meta>> {
+        loop {
+            match self.head.take() {
+                Some((key, meta)) if key == rest => return Ok(Some(meta)),
+                Some(ahead) if rest < ahead.0.as_slice() => {
+                    self.head = Some(ahead);
+                    return Ok(None);
+                }
+                Some(_) | None => match self.listed.try_next().await? {
+                    Some(next) => self.head = Some(next),
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+}
+
+impl Cargo {
+    fn add(&mut self, before: &Marks, rest: Vec<u8>, old: Version, new: Version) {
+        self.objects += 1;
+        if !before.has(Side::From, &rest, &old) {
+            self.fresh.push(mark(Side::From, &rest, &old));
+            self.fresh.push(mark(Side::To, &rest, &new));
+        }
+        if old != new {
+            self.changed.insert(rest, (old, new));
+        }
+    }
+
+    /// The version in which the object is now that was this one, if it was copied.
+    pub(super) fn now(&self, rest: &[u8], old: &Version) -> Option<Version> {
+        if !self.marks.has(Side::From, rest, old) {
+            return None;
+        }
+        match self.changed.get(rest) {
+            Some((from, to)) if from == old => Some(to.clone()),
+            Some(_) | None => Some(old.clone()),
+        }
+    }
+}
+
+/// Whether a key is what those of a folder begin with.
+pub(super) fn is_prefix(key: &Key) -> bool {
+    key.as_bytes().ends_with(b"/")
+}
+
+/// What a HEAD found, if there is anything.
+pub(super) fn there(found: Result<Meta>) -> Result<Option<Meta>> {
+    match found {
+        Ok(meta) => Ok(Some(meta)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,134 @@
+//! Gives a folder another name, with everything in it.
+//!
+//! ```text
+//!            journal             all copied            tree              all removed
+//!   asked ─────────────▶ copying ──────────▶ landed ─────────▶ removing ─────────────▶ done
+//!                           │ a failure                           │ a failure
+//!                           ▼                                     ▼
+//!                        undone: the old names                 the new names, and the next
+//!                                                              mount removes the rest
+//! ```
+//!
+//! Until all is copied the old names count, and after that the new ones. What others add or change
+//! under the old name meanwhile stays there.
+
+use std::sync::Arc;
+
+use base::Ino;
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key};
+
+use super::carry::{Cargo, Destination, Route};
+use super::journal::Record;
+use super::keys;
+use super::land::Spot;
+use super::marks::Side;
+use super::shared::Shared;
+use crate::{Error, ErrorKind, RecordId, Result};
+
+const OP: &str = "rename";
+
+impl Shared {
+    /// Moves the folder `source`, perhaps in the place of `over`, which must be empty.
+    pub(super) async fn move_folder(
+        self: &Arc<Self>,
+        (from, source): (Spot<'_>, Ino),
+        to: Spot<'_>,
+        over: Option<Ino>,
+    ) -> Result<()> {
+        let route = {
+            let state = self.state();
+            let to = keys::folder(&state.tree.prefix(OP, to.0)?, to.1);
+            Route { from: state.tree.prefix(OP, source)?, to }
+        };
+        if let Some(over) = over {
+            let below = self.look_below(OP, &route.to).await?;
+            if below.others || self.state().tree.unpublished_below(over) {
+                return Err(Error::name(ErrorKind::NotEmpty, OP, to.1));
+            }
+        }
+        let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
+        let of = self.note_ahead(OP, &record)?;
+        let mut cargo = Cargo::default();
+        let cleared = match over {
+            Some(_) => self.clear_hidden(OP, &route.to).await,
+            None => Ok(()),
+        };
+        let copied = match cleared {
+            Ok(()) => self.copy_folder((from, source), to, &route, of, &mut cargo).await,
+            Err(error) => Err(error),
+        };
+        let landed = match copied {
+            Ok(landed) => landed,
+            Err(error) => {
+                self.attributes_left(&route.to);
+                self.undo(&route, of, &cargo).await;
+                if over.is_some() {
+                    self.restore_marker(over, &route.to).await;
+                }
+                return Err(error);
+            }
+        };
+        self.land_folder(from, to, (source, &route.to), &cargo);
+        self.attributes_left(&route.from);
+        let removed = self.remove_all(&route.from, Side::From, &cargo.marks).await;
+        removed.map_err(|error| Error::remote(OP, error))?;
+        let records: Vec<_> = [of, landed].into_iter().chain(cargo.records).collect();
+        self.ledger.strike(&records);
+        Ok(())
+    }
+
+    /// All that comes before the new names count; returns the record that says so.
+    async fn copy_folder(
+        self: &Arc<Self>,
+        (from, source): (Spot<'_>, Ino),
+        to: Spot<'_>,
+        route: &Route,
+        of: RecordId,
+        cargo: &mut Cargo,
+    ) -> Result<RecordId> {
+        self.attributes_settled(&route.from).await?;
+        let copied = self.copy_all(route, of, Destination::Free, cargo).await;
+        copied.map_err(|error| Error::remote(OP, error))?;
+        self.attributes_follow(&route.to, &cargo.changed).await?;
+        if cargo.objects == 0 {
+            // Nothing else says that it is there.
+            let looks = self.state().tree.node(source).map(|node| node.looks);
+            let looks = looks.ok_or_else(|| Error::node(ErrorKind::Stale, OP, source))?;
+            let marker = self.put_marker(&route.to, &looks, Condition::Always).await;
+            marker.map_err(|error| Error::remote(OP, error))?;
+        }
+        if from.0 != to.0 && cargo.objects > 0 {
+            self.keep_folder(OP, from.0, from.1).await?;
+        }
+        self.note_ahead(OP, &Record::Landed { of })
+    }
+
+    /// The move failed: the old names stay, and what was copied goes.
+    pub(super) async fn undo(self: &Arc<Self>, route: &Route, of: RecordId, cargo: &Cargo) {
+        // Who asked hears of the failure, so that no later mount may finish it.
+        let undone = self.ledger.append(&Record::Undone { of }.to_bytes());
+        match self.uncopy(route, &cargo.marks).await {
+            Ok(()) => {
+                let records = [of].into_iter().chain(undone.ok()).chain(cargo.records.clone());
+                self.ledger.strike(&records.collect::<Vec<_>>());
+            }
+            Err(error) => {
+                tracing::warn!(%error, to = %route.to, "what a failed move copied stays for now");
+                if undone.is_err() {
+                    self.ledger.strike(&[of]);
+                }
+            }
+        }
+    }
+
+    /// The folder that was to be replaced is still there.
+    async fn restore_marker(&self, over: Option<Ino>, prefix: &Key) {
+        let looks = over.and_then(|over| self.state().tree.node(over).map(|node| node.looks));
+        let Some(looks) = looks else { return };
+        match self.put_marker(prefix, &looks, Condition::Absent).await {
+            Ok(()) => {}
+            Err(error) if error.kind == RemoteErrorKind::Changed => {}
+            Err(error) => tracing::warn!(%error, "the marker of a folder is lost"),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What the journal says of changes of names that take more than one request.
+//!
+//! ```text
+//!   kind  fields
+//! ```
+//!
+//! The first byte of the words of such a record is its kind. A field is its length in four bytes
+//! and then its bytes; numbers are eight bytes. All numbers are big-endian. A kind that is not known
+//! is left for who knows it.
+
+use remote::{Key, Version};
+
+use super::record::{Subject, read};
+use crate::RecordId;
+
+/// A change under way, or how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    /// A file is to move: it is copied, then removed under its old name.
+    MoveFile(FileMove),
+    /// Everything that begins with a prefix is to move.
+    MoveFolder {
+        /// The old prefix.
+        from: Key,
+        /// The new one.
+        to: Key,
+    },
+    /// These objects of the move were copied.
+    Copied {
+        /// The move.
+        of: RecordId,
+        /// See `Marks`.
+        marks: Vec<u64>,
+    },
+    /// All is copied, and the new names count: what was copied is to be removed under its old name.
+    Landed {
+        /// The move.
+        of: RecordId,
+    },
+    /// The move failed and whoever asked for it knows: what was copied is to be removed again.
+    Undone {
+        /// The move.
+        of: RecordId,
+    },
+    /// An object that only open handles of a removed file need.
+    Unlinked {
+        /// The object.
+        kept: Key,
+    },
+    /// Two names are to change places, by three moves.
+    Exchange(Exchange),
+    /// That many moves of the exchange are done.
+    Stage {
+        /// The exchange.
+        of: RecordId,
+        /// How many.
+        done: u64,
+    },
+}
+
+/// The move of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FileMove {
+    pub(super) from: Key,
+    pub(super) to: Key,
+    /// What is copied.
+    pub(super) version: Version,
+    /// What has the new name until then.
+    pub(super) over: Option<Version>,
+}
+
+/// Two files or folders that change places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exchange {
+    /// The key of one, a prefix if it is a folder.
+    pub(super) one: Key,
+    /// The key of the other.
+    pub(super) other: Key,
+    /// Where the one waits until its place is free.
+    pub(super) between: Key,
+}
+
+impl Record {
+    /// As the journal keeps it.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Record::MoveFile(FileMove { from, to, version, over }) => {
+                out.push(1);
+                for field in [from.as_bytes(), to.as_bytes(), version.as_str().as_bytes()] {
+                    put_field(&mut out, field);
+                }
+                if let Some(over) = over {
+                    put_field(&mut out, over.as_str().as_bytes());
+                }
+            }
+            Record::MoveFolder { from, to } => {
+                out.push(2);
+                put_field(&mut out, from.as_bytes());
+                put_field(&mut out, to.as_bytes());
+            }
+            Record::Copied { of, marks } => {
+                out.push(3);
+                out.extend(of.0.to_be_bytes());
+                out.extend(marks.iter().flat_map(|mark| mark.to_be_bytes()));
+            }
+            Record::Landed { of } => {
+                out.push(4);
+                out.extend(of.0.to_be_bytes());
+            }
+            Record::Undone { of } => {
+                out.push(5);
+                out.extend(of.0.to_be_bytes());
+            }
+            Record::Unlinked { kept } => {
+                out.push(6);
+                put_field(&mut out, kept.as_bytes());
+            }
+            Record::Exchange(Exchange { one, other, between }) => {
+                out.push(7);
+                for field in [one, other, between] {
+                    put_field(&mut out, field.as_bytes());
+                }
+            }
+            Record::Stage { of, done } => {
+                out.push(8);
+                out.extend(of.0.to_be_bytes());
+                out.extend(done.to_be_bytes());
+            }
+        }
+        Subject::Names.record(&out)
+    }
+
+    /// `None` if it is of another subject, or of a kind that only a newer program knows.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Record> {
+        let (Subject::Names, words) = read(bytes)? else { return None };
+        let (&kind, mut rest) = words.split_first()?;
+        let rest = &mut rest;
+        let record = match kind {
+            1 => Record::MoveFile(FileMove {
+                from: key(rest)?,
+                to: key(rest)?,
+                version: version(rest)?,
+                over: if rest.is_empty() { None } else { Some(version(rest)?) },
+            }),
+            2 => Record::MoveFolder { from: key(rest)?, to: key(rest)? },
+            3 => {
+                let of = RecordId(number(rest)?);
+                let mut marks = Vec::with_capacity(rest.len() / 8);
+                while !rest.is_empty() {
+                    marks.push(number(rest)?);
+                }
+                Record::Copied { of, marks }
+            }
+            4 => Record::Landed { of: RecordId(number(rest)?) },
+            5 => Record::Undone { of: RecordId(number(rest)?) },
+            6 => Record::Unlinked { kept: key(rest)? },
+            7 => Record::Exchange(Exchange {
+                one: key(rest)?,
+                other: key(rest)?,
+                between: key(rest)?,
+            }),
+            8 => Record::Stage { of: RecordId(number(rest)?), done: number(rest)? },
+            _ => return None,
+        };
+        rest.is_empty().then_some(record)
+    }
+}
+
+fn put_field(out: &mut Vec<u8>, field: &[u8]) {
+    let bytes = u32::try_from(field.len()).expect("keys and versions are short");
+    out.extend(bytes.to_be_bytes());
+    out.extend(field);
+}
+
+fn field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (bytes, after) = rest.split_first_chunk::<4>()?;
+    let bytes = usize::try_from(u32::from_be_bytes(*bytes)).ok()?;
+    let (field, after) = after.split_at_checked(bytes)?;
+    *rest = after;
+    Some(field)
+}
+
+fn key(rest: &mut &[u8]) -> Option<Key> {
+    field(rest).map(Key::from)
+}
+
+fn version(rest: &mut &[u8]) -> Option<Version> {
+    Some(Version::new(str::from_utf8(field(rest)?).ok()?))
+}
+
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let (bytes, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    Some(u64::from_be_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use remote::{Key, Version};
+
+    use super::{Exchange, FileMove, Record};
+    use crate::RecordId;
+
+    fn all() -> Vec<Record> {
+        let (a, b) = (Key::from("a"), Key::from(&b"b\0\xff"[..]));
+        let version = Version::new("\"e\"");
+        let moved = |over| {
+            let (from, to, version) = (a.clone(), b.clone(), version.clone());
+            Record::MoveFile(FileMove { from, to, version, over })
+        };
+        vec![
+            moved(None),
+            moved(Some(Version::new("v"))),
+            Record::MoveFolder { from: Key::from("d/"), to: Key::from("e/") },
+            Record::Copied { of: RecordId(7), marks: vec![1, u64::MAX] },
+            Record::Landed { of: RecordId(7) },
+            Record::Undone { of: RecordId(7) },
+            Record::Unlinked { kept: Key::from(".quayfs-unlinked/x") },
+            Record::Exchange(Exchange { one: a, other: b, between: Key::from("c") }),
+            Record::Stage { of: RecordId(9), done: 2 },
+        ]
+    }
+
+    #[test]
+    fn the_bytes_of_records_are_fixed() {
+        let bytes: Vec<Vec<u8>> = all().iter().map(Record::to_bytes).collect();
+        assert_eq!(bytes[1], b"\x01n\x01\0\0\0\x01a\0\0\0\x03b\0\xff\0\0\0\x03\"e\"\0\0\0\x01v");
+        assert_eq!(bytes[2], b"\x01n\x02\0\0\0\x02d/\0\0\0\x02e/");
+        assert_eq!(bytes[4], b"\x01n\x04\0\0\0\0\0\0\0\x07");
+        assert_eq!(bytes[8], b"\x01n\x08\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x02");
+    }
+
+    #[test]
+    fn records_survive_the_round_trip_and_what_is_cut_short_is_none() {
+        for record in all() {
+            let bytes = record.to_bytes();
+            assert_eq!(Record::from_bytes(&bytes), Some(record.clone()));
+            assert_eq!(Record::from_bytes(&bytes[..bytes.len() - 1]), None, "{record:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_record_that_is_written_so_or_none(bytes: Vec<u8>) {
+            if let Some(record) = Record::from_bytes(&bytes) {
+                prop_assert_eq!(record.to_bytes(), bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Finishes what the journal says that an earlier mount began.
+//!
+//! A move that was under way goes on to its end, one that had failed is taken back; either can be
+//! cut short again at any point. Objects that others put in the way stay, and so does what was to
+//! go there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use remote::{Condition, Original};
+
+use super::carry::{Cargo, Destination, Route, is_copy, there};
+use super::journal::{Exchange, FileMove, Record};
+use super::marks::Side;
+use super::shared::Shared;
+use crate::{Error, RecordId, Result};
+
+const OP: &str = "replay";
+
+/// What became of what earlier mounts began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Changes of names that are complete now.
+    pub moves: u64,
+    /// Those that the store did not let us finish; the next mount tries again.
+    pub waiting: u64,
+}
+
+/// All that the journal has of one change.
+#[derive(Debug)]
+struct Begun {
+    what: What,
+    /// Itself, and what was noted of it since.
+    records: Vec<RecordId>,
+}
+
+#[derive(Debug)]
+enum What {
+    File(FileMove),
+    Folder { route: Route, phase: Phase, cargo: Cargo },
+    Unlinked(remote::Key),
+    Exchange { exchange: Exchange, done: usize },
+}
+
+/// How far the move of a folder came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Copying,
+    Landed,
+    Undone,
+}
+
+impl Shared {
+    /// Finishes what `records` say.
+    pub(super) async fn replay(self: &Arc<Self>, records: Vec<(RecordId, Vec<u8>)>) -> Finished {
+        let mut finished = Finished::default();
+        let (begun, ends) = gather(records);
+        self.ledger.strike(&ends);
+        for (of, begun) in begun {
+            let Begun { what, mut records } = begun;
+            let counts = !matches!(what, What::Unlinked(_));
+            match self.finish(of, what, &mut records).await {
+                Ok(()) => {
+                    self.ledger.strike(&records);
+                    finished.moves += u64::from(counts);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what an earlier mount began has to wait");
+                    finished.waiting += 1;
+                }
+            }
+        }
+        finished
+    }
+
+    async fn finish(
+        self: &Arc<Self>,
+        of: RecordId,
+        what: What,
+        records: &mut Vec<RecordId>,
+    ) -> Result<()> {
+        match what {
+            What::File(planned) => {
+                self.finish_file(&planned).await.map_err(|error| Error::remote(OP, error))
+            }
+            What::Folder { route, phase, cargo } => {
+                self.finish_folder((of, &route), phase, cargo, records).await
+            }
+            What::Unlinked(kept) => {
+                self.remote.delete(&kept).await.map_err(|error| Error::remote(OP, error))
+            }
+            What::Exchange { exchange, done } => {
+                self.finish_exchange((of, &exchange), done, records).await
+            }
+        }
+    }
+
+    async fn finish_file(&self, planned: &FileMove) -> remote::Result<()> {
+        let FileMove { from, to, version, over } = planned;
+        let (source, copy) = futures::join!(self.remote.head(from), self.remote.head(to));
+        let (source, copy) = (there(source)?, there(copy)?);
+        // Gone, or somebody else's since.
+        let Some(source) = source.filter(|source| source.version == *version) else {
+            return Ok(());
+        };
+        match copy {
+            Some(copy) if is_copy(&source, &copy) => {}
+            copy if copy.as_ref().map(|copy| &copy.version) == over.as_ref() => {
+                let condition = match over {
+                    Some(over) => Condition::Is(over.clone()),
+                    None => Condition::Absent,
+                };
+                let original = Original { key: from, version, size: source.size };
+                self.remote.copy(original, to, &condition).await?;
+            }
+            Some(_) | None => {
+                tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
+                return Ok(());
+            }
+        }
+        self.remote.delete(from).await
+    }
+
+    async fn finish_folder(
+        self: &Arc<Self>,
+        (of, route): (RecordId, &Route),
+        phase: Phase,
+        mut cargo: Cargo,
+        records: &mut Vec<RecordId>,
+    ) -> Result<()> {
+        let of_store = |error| Error::remote(OP, error);
+        match phase {
+            Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
+            Phase::Copying => {
+                let copied = self.copy_all(route, of, Destination::Begun, &mut cargo).await;
+                records.append(&mut cargo.records);
+                copied.map_err(of_store)?;
+                self.attributes_follow(&route.to, &cargo.changed).await?;
+                records.push(self.note_ahead(OP, &Record::Landed { of })?);
+            }
+            Phase::Landed => {}
+        }
+        self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
+        Ok(())
+    }
+}
+
+/// What was begun, in the order of its beginning, and what is noted of changes that are over.
+fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<RecordId>) {
+    let mut begun: BTreeMap<RecordId, Begun> = BTreeMap::new();
+    let mut later = Vec::new();
+    for (id, bytes) in records {
+        let what = match Record::from_bytes(&bytes) {
+            Some(Record::MoveFile(planned)) => What::File(planned),
+            Some(Record::MoveFolder { from, to }) => {
+                let (route, cargo) = (Route { from, to }, Cargo::default());
+                What::Folder { route, phase: Phase::Copying, cargo }
+            }
+            Some(Record::Unlinked { kept }) => What::Unlinked(kept),
+            Some(Record::Exchange(exchange)) => What::Exchange { exchange, done: 0 },
+            Some(Record::Copied { of, marks }) => {
+                later.push((id, of, Later::Copied(marks)));
+                continue;
+            }
+            Some(Record::Landed { of }) => {
+                later.push((id, of, Later::Landed));
+                continue;
+            }
+            Some(Record::Undone { of }) => {
+                later.push((id, of, Later::Undone));
+                continue;
+            }
+            Some(Record::Stage { of, done }) => {
+                later.push((id, of, Later::Stage(usize::try_from(done).unwrap_or(usize::MAX))));
+                continue;
+            }
+            None => continue,
+        };
+        begun.insert(id, Begun { what, records: vec![id] });
+    }
+    let mut ends = Vec::new();
+    for (id, of, news) in later {
+        match begun.get_mut(&of) {
+            Some(begun) => {
+                begun.records.push(id);
+                begun.what.learn(news);
+            }
+            None => ends.push(id),
+        }
+    }
+    (begun, ends)
+}
+
+/// What was noted of a change since its beginning.
+#[derive(Debug)]
+enum Later {
+    Copied(Vec<u64>),
+    Landed,
+    Undone,
+    Stage(usize),
+}
+
+impl What {
+    fn learn(&mut self, news: Later) {
+        match (self, news) {
+            (What::Folder { cargo, .. }, Later::Copied(marks)) => cargo.marks.extend(&marks),
+            (What::Folder { phase, .. }, Later::Landed) => *phase = Phase::Landed,
+            (What::Folder { phase, .. }, Later::Undone) => *phase = Phase::Undone,
+            (What::Exchange { done, .. }, Later::Stage(news)) => *done = news.max(*done),
+            // What was copied by an exchange is found out again.
+            (
+                What::File(_) | What::Folder { .. } | What::Unlinked(_) | What::Exchange { .. },
+                Later::Copied(_) | Later::Landed | Later::Undone | Later::Stage(_),
+            ) => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Takes turns at paths that may change while one waits for them.
+
+use base::{Ino, Name};
+
+use super::nodes::Place;
+use super::shared::{Shared, State};
+use super::turns::{Path, Turn, Want};
+use crate::{Error, ErrorKind, NameGuard, Result};
+
+/// How often a path may change while one waits for it.
+const TRIES_MAX: usize = 100;
+
+impl Shared {
+    /// Waits until nobody else changes these names, or anything below them.
+    pub(super) async fn alone(&self, op: &'static str, names: &[(Ino, &Name)]) -> Result<Turn> {
+        self.turn(op, names, Want::Exclusive).await
+    }
+
+    /// Waits until nobody changes this name, or one above it.
+    pub(super) async fn beside(&self, op: &'static str, name: (Ino, &Name)) -> Result<Turn> {
+        self.turn(op, &[name], Want::Shared).await
+    }
+
+    /// Keeps the name of the file `ino`, or its having none, as it is.
+    pub(super) async fn settle_name(&self, ino: Ino) -> Result<NameGuard> {
+        for _ in 0..TRIES_MAX {
+            let Some((parent, name)) = self.place(ino)? else { return Ok(NameGuard::none()) };
+            match self.beside("settle", (parent, &name)).await {
+                Ok(turn) if self.place(ino)? == Some((parent, name)) => {
+                    return Ok(NameGuard::new(turn));
+                }
+                // It was renamed, or lost its name with the folder, meanwhile.
+                Ok(_) => {}
+                Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Stale) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::node(ErrorKind::Stale, "settle", ino))
+    }
+
+    fn place(&self, ino: Ino) -> Result<Option<(Ino, Name)>> {
+        let state = self.state();
+        let node = state.tree.node(ino);
+        let node = node.ok_or_else(|| Error::node(ErrorKind::Stale, "settle", ino))?;
+        Ok(match &node.place {
+            Place::Named { parent, name } => Some((*parent, name.clone())),
+            Place::Root | Place::Unlinked | Place::Replaced => None,
+        })
+    }
+
+    async fn turn(
+        &self,
+        op: &'static str,
+        names: &[(Ino, &Name)],
+        want: fn(Path) -> Want,
+    ) -> Result<Turn> {
+        let mut paths = self.paths(op, names)?;
+        for _ in 0..TRIES_MAX {
+            let turn = self.turns.take(paths.iter().cloned().map(want).collect()).await;
+            let now = self.paths(op, names)?;
+            if now == paths {
+                return Ok(turn);
+            }
+            paths = now;
+        }
+        Err(Error::name(ErrorKind::Stale, op, names[0].1))
+    }
+
+    fn paths(&self, op: &'static str, names: &[(Ino, &Name)]) -> Result<Vec<Path>> {
+        let state = self.state();
+        names.iter().map(|&name| state.path_of(op, name)).collect()
+    }
+}
+
+impl State {
+    /// The path of a name in a folder.
+    pub(super) fn path_of(&self, op: &'static str, (parent, name): (Ino, &Name)) -> Result<Path> {
+        let mut path = self.tree.names_of(op, parent)?;
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend(name.as_bytes());
+        Ok(path)
+    }
+}

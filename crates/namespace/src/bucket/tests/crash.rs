@@ -1,0 +1,465 @@
+//! Changes of names that end in the middle: the store fails, or the process dies.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use base::{ByteRange, Ino, ManualClock};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use remote::fake::{Fake, Op};
+use remote::{
+    Body, Condition, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Original, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Version,
+};
+
+use super::{name, size};
+use crate::{Bucket, BucketOptions, Ledger, LedgerFailed, Namespace, RecordId, RenameMode, Result};
+
+/// A journal in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    records: Mutex<BTreeMap<u64, Vec<u8>>>,
+    last: AtomicU64,
+}
+
+impl Memory {
+    fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+        let records = self.records.lock();
+        records.iter().map(|(&id, record)| (RecordId(id), record.clone())).collect()
+    }
+}
+
+impl Ledger for Memory {
+    fn append(&self, record: &[u8]) -> std::result::Result<RecordId, LedgerFailed> {
+        let id = 1 + self.last.fetch_add(1, Ordering::Relaxed);
+        self.records.lock().insert(id, record.to_vec());
+        Ok(RecordId(id))
+    }
+
+    fn strike(&self, records: &[RecordId]) {
+        for id in records {
+            self.records.lock().remove(&id.0);
+        }
+    }
+
+    fn number(&self, _path: &[u8]) -> Option<Ino> {
+        None
+    }
+
+    fn is_kept(&self, _number: Ino) -> bool {
+        false
+    }
+
+    fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}
+}
+
+/// What becomes of a request that one has no more patience for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It and all after it are never answered: the process dies.
+    Death,
+    /// It fails, and nothing else does.
+    Failure,
+}
+
+/// A store that lets so many requests through.
+#[derive(Debug)]
+struct Mortal {
+    fake: Fake,
+    left: AtomicU64,
+    end: End,
+    dead: tokio::sync::Notify,
+}
+
+impl Mortal {
+    fn new(fake: &Fake, requests: u64, end: End) -> Arc<Mortal> {
+        let (left, dead) = (AtomicU64::new(requests), tokio::sync::Notify::new());
+        Arc::new(Mortal { fake: fake.clone(), left, end, dead })
+    }
+
+    async fn pass(&self, op: &'static str) -> remote::Result<()> {
+        // Requests end in another order than they began.
+        tokio::task::yield_now().await;
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            match (left, self.end) {
+                (0, End::Death) => Some(0),
+                (0, End::Failure) => Some(u64::MAX),
+                _ => Some(left - 1),
+            }
+        });
+        match (left, self.end) {
+            (Ok(0), End::Death) => {
+                self.dead.notify_one();
+                std::future::pending().await
+            }
+            (Ok(0), End::Failure) => {
+                Err(Error::new(ErrorKind::Unavailable, op, &Key::from("failed on purpose")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Remote for Mortal {
+    fn personality(&self) -> Personality {
+        self.fake.personality()
+    }
+
+    async fn head(&self, key: &Key) -> remote::Result<Meta> {
+        self.pass("head").await?;
+        self.fake.head(key).await
+    }
+
+    async fn get(
+        &self,
+        key: &Key,
+        range: ByteRange,
+        version: Option<&Version>,
+    ) -> remote::Result<Body> {
+        self.pass("get").await?;
+        self.fake.get(key, range, version).await
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        known: Option<&Version>,
+        bytes_max: u64,
+    ) -> remote::Result<remote::Fresh> {
+        self.pass("get whole").await?;
+        self.fake.get_whole(key, known, bytes_max).await
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> remote::Result<Version> {
+        self.pass("put").await?;
+        self.fake.put(key, bytes, options).await
+    }
+
+    async fn upload_create(
+        &self,
+        key: &Key,
+        options: &PutOptions,
+    ) -> remote::Result<remote::UploadId> {
+        self.fake.upload_create(key, options).await
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &remote::UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> remote::Result<PartTag> {
+        self.fake.upload_part(key, upload, part, bytes).await
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &remote::UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> remote::Result<Version> {
+        self.fake.upload_complete(key, upload, parts, condition).await
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &remote::UploadId) -> remote::Result<()> {
+        self.fake.upload_abort(key, upload).await
+    }
+
+    async fn copy(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> remote::Result<Version> {
+        self.pass("copy").await?;
+        self.fake.copy(original, to, condition).await
+    }
+
+    async fn delete(&self, key: &Key) -> remote::Result<()> {
+        self.pass("delete").await?;
+        self.fake.delete(key).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> remote::Result<Page> {
+        self.pass("list").await?;
+        self.fake.list(request).await
+    }
+}
+
+/// A change of names, and the objects before and after it.
+struct Change {
+    before: &'static [(&'static str, &'static str)],
+    after: &'static [(&'static str, &'static str)],
+    from: &'static str,
+    to: &'static str,
+    mode: RenameMode,
+}
+
+const FOLDER: Change = Change {
+    before: &[("a/", ""), ("a/f", "1"), ("a/g", "2"), ("a/sub/h", "3"), ("a/z", "4"), ("b", "b")],
+    after: &[("b", "b"), ("c/", ""), ("c/f", "1"), ("c/g", "2"), ("c/sub/h", "3"), ("c/z", "4")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::NoReplace,
+};
+
+const ONTO_EMPTY: Change = Change {
+    before: &[("a/f", "1"), ("a/sub/h", "3"), ("c/", "")],
+    after: &[("c/", ""), ("c/f", "1"), ("c/sub/h", "3")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::Replace,
+};
+
+const FILE: Change = Change {
+    before: &[("a", "1")],
+    after: &[("c", "1")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::Replace,
+};
+
+const FILE_OVER: Change = Change {
+    before: &[("a", "1"), ("c", "22")],
+    after: &[("c", "1")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::Replace,
+};
+
+const SWAP: Change = Change {
+    before: &[("a", "1"), ("c", "22")],
+    after: &[("a", "22"), ("c", "1")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::Exchange,
+};
+
+const SWAP_KINDS: Change = Change {
+    before: &[("a/f", "1"), ("a/sub/h", "3"), ("c", "22")],
+    after: &[("a", "22"), ("c/f", "1"), ("c/sub/h", "3")],
+    from: "a",
+    to: "c",
+    mode: RenameMode::Exchange,
+};
+
+impl Change {
+    fn store(&self) -> Fake {
+        let fake = Fake::new();
+        for (key, bytes) in self.before {
+            fake.insert(&Key::from(*key), *bytes, Metadata::new());
+        }
+        fake
+    }
+
+    async fn make(&self, bucket: &Bucket) -> Result<Option<Ino>> {
+        let (from, to) = (name(self.from), name(self.to));
+        bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), self.mode).await
+    }
+}
+
+fn bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> Bucket {
+    let clock = Arc::new(ManualClock::default());
+    Bucket::new(remote, clock, Arc::clone(ledger) as _, BucketOptions::default())
+}
+
+fn objects(fake: &Fake) -> Vec<(String, String)> {
+    let bytes = |key: &Key| String::from_utf8(fake.bytes(key).unwrap().to_vec()).unwrap();
+    fake.keys().iter().map(|key| (key.to_string(), bytes(key))).collect()
+}
+
+fn owned(objects: &[(&str, &str)]) -> Vec<(String, String)> {
+    objects.iter().map(|(key, bytes)| ((*key).to_owned(), (*bytes).to_owned())).collect()
+}
+
+/// What `made` gave, unless the process died first.
+async fn until_death<T>(mortal: &Mortal, made: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = mortal.dead.notified() => None,
+        made = made => Some(made),
+    }
+}
+
+/// Kills the process at every request of the change, and the next one at every request of its
+/// replay; whatever happens, a whole replay ends with the old names or the new.
+async fn survives_every_death(change: &Change) {
+    let mut deaths = 0;
+    for first in 0.. {
+        let mut second = 0;
+        loop {
+            let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
+            let mortal = Mortal::new(&fake, first, End::Death);
+            let dying = bucket(Arc::clone(&mortal) as _, &ledger);
+            if let Some(made) = until_death(&mortal, change.make(&dying)).await {
+                made.unwrap();
+                assert_eq!(objects(&fake), owned(change.after));
+                assert_eq!(ledger.left(), []);
+                assert!(0 < deaths, "it took no request");
+                return;
+            }
+            deaths += 1;
+            drop(dying);
+            let mortal = Mortal::new(&fake, second, End::Death);
+            let dying = bucket(Arc::clone(&mortal) as _, &ledger);
+            let replayed = until_death(&mortal, dying.replay(ledger.left())).await;
+            let last = bucket(Arc::new(fake.clone()), &ledger);
+            let finished = last.replay(ledger.left()).await;
+            assert_eq!(finished.waiting, 0);
+            let (now, old, new) = (objects(&fake), owned(change.before), owned(change.after));
+            // A folder may have got a marker so that it stays when it is empty.
+            assert!(
+                now == old || now == new,
+                "killed at request {first}, then at {second}: {now:?}"
+            );
+            assert_eq!(ledger.left(), [], "killed at request {first}, then at {second}");
+            if replayed.is_some() {
+                break;
+            }
+            second += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_whose_rename_is_cut_short_has_one_of_its_names_after_the_replay() {
+    survives_every_death(&FOLDER).await;
+}
+
+#[tokio::test]
+async fn a_folder_moved_onto_an_empty_one_has_one_of_its_names_after_the_replay() {
+    // The marker of the empty folder is all that tells the old state from the new one's.
+    survives_every_death(&ONTO_EMPTY).await;
+}
+
+#[tokio::test]
+async fn a_file_whose_rename_is_cut_short_has_one_of_its_names_after_the_replay() {
+    survives_every_death(&FILE).await;
+    survives_every_death(&FILE_OVER).await;
+}
+
+#[tokio::test]
+async fn names_whose_exchange_is_cut_short_are_exchanged_or_not_after_the_replay() {
+    survives_every_death(&SWAP).await;
+    survives_every_death(&SWAP_KINDS).await;
+}
+
+#[tokio::test]
+async fn a_rename_that_a_request_fails_leaves_the_old_names_or_the_new() {
+    for change in [&FOLDER, &FILE, &FILE_OVER] {
+        for request in 0.. {
+            let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
+            let mortal = Mortal::new(&fake, request, End::Failure);
+            let bucket = bucket(Arc::clone(&mortal) as _, &ledger);
+            let made = change.make(&bucket).await;
+            if mortal.left.load(Ordering::Relaxed) < 1 << 32 {
+                made.unwrap();
+                break;
+            }
+            let now = objects(&fake);
+            let old = owned(change.before).iter().all(|object| now.contains(object));
+            let new = owned(change.after).iter().all(|object| now.contains(object));
+            assert!(old || new, "request {request}: {now:?}");
+            // What the failure left goes with the next mount.
+            let last = self::bucket(Arc::new(fake.clone()), &ledger);
+            last.replay(ledger.left()).await;
+            assert_eq!(ledger.left(), []);
+            let now = objects(&fake);
+            assert!(
+                now == owned(change.before) || now == owned(change.after),
+                "request {request} ({made:?}): {now:?}"
+            );
+            if made.is_ok() {
+                assert_eq!(now, owned(change.after));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn renaming_a_thousand_objects_costs_a_copy_and_a_removal_each_and_two_listings() {
+    let fake = Fake::new();
+    for number in 0..1000 {
+        fake.insert(&Key::from(format!("a/{number:04}").as_str()), "x", Metadata::new());
+    }
+    let bucket = bucket(Arc::new(fake.clone()), &Arc::default());
+    bucket.lookup(Ino::ROOT, &name("a")).await.unwrap();
+    let lists = fake.calls(Op::List);
+    FOLDER.make(&bucket).await.unwrap();
+    assert_eq!((fake.calls(Op::Copy), fake.calls(Op::Delete)), (1000, 1000));
+    assert!(fake.calls(Op::List) - lists <= 4, "{}", fake.calls(Op::List) - lists);
+    assert!(fake.calls(Op::Head) <= 2);
+    assert_eq!(fake.keys().len(), 1000);
+}
+
+#[tokio::test]
+async fn what_others_add_and_change_under_the_old_name_stays_there() {
+    let fake = FOLDER.store();
+    let bucket = bucket(Arc::new(fake.clone()), &Arc::default());
+    bucket.list(Ino::ROOT).await.unwrap();
+    let removals = fake.hold(Op::Delete);
+    let listings = fake.hold(Op::List);
+    let others = async {
+        // The listing of what is to be removed comes after the one of what was to be copied.
+        listings.arrived(1).await;
+        listings.let_through(1);
+        listings.arrived(2).await;
+        fake.insert(&Key::from("a/f"), "theirs", Metadata::new());
+        fake.insert(&Key::from("a/new"), "theirs", Metadata::new());
+        drop(listings);
+        drop(removals);
+    };
+    let (made, ()) = tokio::join!(FOLDER.make(&bucket), others);
+    made.unwrap();
+    let mut want = owned(FOLDER.after);
+    want.extend(owned(&[("a/f", "theirs"), ("a/new", "theirs")]));
+    want.sort();
+    assert_eq!(objects(&fake), want);
+}
+
+#[tokio::test]
+async fn files_below_a_moved_folder_keep_their_numbers_and_their_bytes() {
+    let fake = FOLDER.store();
+    let bucket = bucket(Arc::new(fake.clone()), &Arc::default());
+    let a = bucket.lookup(Ino::ROOT, &name("a")).await.unwrap().attr.ino;
+    let f = bucket.lookup(a, &name("f")).await.unwrap().attr.ino;
+    let sub = bucket.lookup(a, &name("sub")).await.unwrap().attr.ino;
+    let h = bucket.lookup(sub, &name("h")).await.unwrap().attr.ino;
+    let fresh = bucket.create(sub, &name("fresh"), super::NODE).await.unwrap().attr.ino;
+    bucket.set_attr(f, size(9)).await.unwrap();
+    FOLDER.make(&bucket).await.unwrap();
+    assert_eq!(fake.calls(Op::Copy), 5, "what is not uploaded is not copied");
+    let c = bucket.lookup(Ino::ROOT, &name("c")).await.unwrap().attr.ino;
+    assert_eq!(c, a);
+    assert_eq!(bucket.lookup(c, &name("f")).await.unwrap().attr.ino, f);
+    assert_eq!(bucket.attr(f).await.unwrap().size, 9, "its edit");
+    assert_eq!(bucket.parent(sub).unwrap(), a);
+    let h_content = bucket.content(h).await.unwrap();
+    assert_eq!(h_content.extents[0].key, Key::from("c/sub/h"));
+    assert_eq!(
+        Some(&h_content.extents[0].version),
+        fake.meta(&Key::from("c/sub/h")).map(|meta| meta.version).as_ref()
+    );
+    assert_eq!(bucket.target(fresh).unwrap().key, Key::from("c/sub/fresh"));
+    let f_version = fake.meta(&Key::from("c/f")).unwrap().version;
+    assert_eq!(bucket.target(f).unwrap().condition, Condition::Is(f_version));
+}
+
+#[tokio::test]
+async fn a_folder_does_not_go_below_itself_nor_onto_a_full_one() {
+    let fake = FOLDER.store();
+    fake.insert(&Key::from("full/x"), "x", Metadata::new());
+    let bucket = bucket(Arc::new(fake), &Arc::default());
+    let a = bucket.lookup(Ino::ROOT, &name("a")).await.unwrap().attr.ino;
+    let from = name("a");
+    let into = bucket.rename((Ino::ROOT, &from), (a, &name("new")), RenameMode::Replace).await;
+    assert_eq!(into.unwrap_err().kind, crate::ErrorKind::Invalid);
+    let full = name("full");
+    let onto = bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &full), RenameMode::Replace).await;
+    assert_eq!(onto.unwrap_err().kind, crate::ErrorKind::NotEmpty);
+}

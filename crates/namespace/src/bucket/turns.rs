@@ -1,0 +1,266 @@
+//! Who may change names below a path: operations wait for one another by path.
+//!
+//! Who publishes a file or makes one holds its path *shared*: any number may, and only a change of
+//! a name at or above it keeps them waiting. Who removes, makes or moves names holds their paths
+//! *exclusively*, with everything below them; one operation takes all its paths at once.
+//!
+//! Who comes waits for all who came before and are in the way, whether they hold their paths or wait
+//! themselves: nobody is overtaken by who is in his way, and as all waiting is for those who came
+//! earlier, nobody waits for himself. Who only reads names takes no turn.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// A path below the mounted folder, without slashes at its ends; empty for the folder itself.
+pub(super) type Path = Vec<u8>;
+
+/// What an operation does at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// It gives the file of this path other bytes, or makes it.
+    Shared(Path),
+    /// It changes the name of this path, and so the paths of all below it.
+    Exclusive(Path),
+}
+
+/// The operations under way and those that wait for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    // Invariant: who has nobody in `waits_for` was told so; `delays` names only those who came later
+    // and are in the line, and each of them counts us once. A leaf: no other lock is taken under it.
+    line: Arc<Mutex<Line>>,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    last: u64,
+    places: BTreeMap<u64, Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    wants: Vec<Want>,
+    /// How many who came earlier are in the way.
+    waits_for: usize,
+    /// Who came later and waits for us.
+    delays: Vec<u64>,
+    /// Tells that nobody is in the way any more.
+    wake: Option<oneshot::Sender<()>>,
+}
+
+/// The right to do what was wanted, or a place in the line; given up when dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    line: Arc<Mutex<Line>>,
+    number: u64,
+}
+
+impl Turns {
+    /// Waits until nobody is in the way of any of `wants`.
+    pub(super) async fn take(&self, wants: Vec<Want>) -> Turn {
+        let (turn, woken) = self.queue(wants);
+        if let Some(woken) = woken {
+            woken.await.expect("a place in the line keeps its sender until it is its turn");
+        }
+        turn
+    }
+
+    /// A place in the line, and what tells that it is our turn, if that is not now.
+    fn queue(&self, wants: Vec<Want>) -> (Turn, Option<oneshot::Receiver<()>>) {
+        let mut line = self.line.lock();
+        line.last += 1;
+        let number = line.last;
+        let mut waits_for = 0;
+        for place in line.places.values_mut() {
+            if collide(&place.wants, &wants) {
+                place.delays.push(number);
+                waits_for += 1;
+            }
+        }
+        let (wake, woken) = match waits_for {
+            0 => (None, None),
+            _ => {
+                let (wake, woken) = oneshot::channel();
+                (Some(wake), Some(woken))
+            }
+        };
+        line.places.insert(number, Place { wants, waits_for, delays: Vec::new(), wake });
+        (Turn { line: Arc::clone(&self.line), number }, woken)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut line = self.line.lock();
+        let place = line.places.remove(&self.number).expect("in the line until it is dropped");
+        for later in place.delays {
+            // Who gave up waiting is not in the line any more.
+            let Some(waiting) = line.places.get_mut(&later) else { continue };
+            waiting.waits_for -= 1;
+            if waiting.waits_for == 0
+                && let Some(wake) = waiting.wake.take()
+            {
+                // Who does not hear it is about to leave the line.
+                let _ = wake.send(());
+            }
+        }
+    }
+}
+
+fn collide(some: &[Want], others: &[Want]) -> bool {
+    some.iter().any(|one| others.iter().any(|other| one.excludes(other)))
+}
+
+impl Want {
+    fn excludes(&self, other: &Want) -> bool {
+        match (self, other) {
+            (Want::Shared(_), Want::Shared(_)) => false,
+            (Want::Shared(file), Want::Exclusive(tree))
+            | (Want::Exclusive(tree), Want::Shared(file)) => is_within(file, tree),
+            (Want::Exclusive(one), Want::Exclusive(other)) => {
+                is_within(one, other) || is_within(other, one)
+            }
+        }
+    }
+}
+
+/// Whether `path` is `tree` or below it.
+pub(super) fn is_within(path: &[u8], tree: &[u8]) -> bool {
+    tree.is_empty()
+        || path.strip_prefix(tree).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use futures::FutureExt;
+    use proptest::prelude::*;
+
+    use super::{Turn, Turns, Want, collide};
+
+    fn shared(path: &str) -> Want {
+        Want::Shared(path.into())
+    }
+
+    fn exclusive(path: &str) -> Want {
+        Want::Exclusive(path.into())
+    }
+
+    #[test]
+    fn a_change_of_a_name_keeps_out_all_at_and_below_it_and_changes_above() {
+        for (one, other, want) in [
+            (shared("a/b"), shared("a/b"), false),
+            (shared("a/b"), exclusive("a/b"), true),
+            (shared("a/b/c"), exclusive("a/b"), true),
+            (shared("a/bc"), exclusive("a/b"), false),
+            (shared("a"), exclusive("a/b"), false),
+            (exclusive("a/b"), exclusive("a/b"), true),
+            (exclusive("a"), exclusive("a/b/c"), true),
+            (exclusive("a/b"), exclusive("a/c"), false),
+            (exclusive(""), shared("x"), true),
+        ] {
+            assert_eq!(one.excludes(&other), want, "{one:?} {other:?}");
+            assert_eq!(other.excludes(&one), want, "{other:?} {one:?}");
+        }
+    }
+
+    #[test]
+    fn who_waits_is_not_overtaken_by_who_is_in_his_way() {
+        let turns = Turns::default();
+        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap();
+        let mut renaming = Box::pin(turns.take(vec![exclusive("d"), exclusive("e")]));
+        assert!(renaming.as_mut().now_or_never().is_none());
+        let mut late = Box::pin(turns.take(vec![shared("d/g")]));
+        assert!(late.as_mut().now_or_never().is_none(), "the rename came first");
+        drop(turns.take(vec![exclusive("elsewhere")]).now_or_never().unwrap());
+        drop(publishing);
+        let renaming = renaming.now_or_never().unwrap();
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(renaming);
+        late.now_or_never().unwrap();
+        assert!(turns.line.lock().places.is_empty());
+    }
+
+    #[test]
+    fn who_gives_up_waiting_is_in_nobodys_way() {
+        let turns = Turns::default();
+        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap();
+        let mut renaming = Box::pin(turns.take(vec![exclusive("d")]));
+        assert!(renaming.as_mut().now_or_never().is_none());
+        let mut late = Box::pin(turns.take(vec![shared("d/g")]));
+        assert!(late.as_mut().now_or_never().is_none());
+        drop(renaming);
+        late.now_or_never().unwrap();
+        drop(publishing);
+        assert!(turns.line.lock().places.is_empty());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Come(Vec<Want>),
+        /// Whoever is at this place among those present goes, having had his turn or not.
+        Go(usize),
+    }
+
+    fn want() -> impl Strategy<Value = Want> {
+        let path = proptest::collection::vec(prop_oneof![Just("a"), Just("b")], 0..4)
+            .prop_map(|parts| parts.join("/"));
+        (path, any::<bool>())
+            .prop_map(|(path, alone)| if alone { exclusive(&path) } else { shared(&path) })
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => proptest::collection::vec(want(), 1..3).prop_map(Step::Come),
+            2 => any::<usize>().prop_map(Step::Go),
+        ]
+    }
+
+    type Waiting<'a> = std::pin::Pin<Box<dyn Future<Output = Turn> + 'a>>;
+
+    enum Present<'a> {
+        Holds(#[expect(dead_code, reason = "held, not read")] Turn),
+        Waits(Waiting<'a>),
+    }
+
+    proptest! {
+        /// Who is present has his turn just when nobody who came earlier and is still present is in
+        /// his way.
+        #[test]
+        fn turns_are_given_in_the_order_of_coming(steps in proptest::collection::vec(step(), 1..60)) {
+            let turns = Turns::default();
+            let mut present: BTreeMap<usize, (Vec<Want>, Present<'_>)> = BTreeMap::new();
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Come(wants) => {
+                        let take = Box::pin(turns.take(wants.clone()));
+                        present.insert(number, (wants, Present::Waits(take)));
+                    }
+                    Step::Go(_) if present.is_empty() => {}
+                    Step::Go(at) => {
+                        let who = *present.keys().nth(at % present.len()).unwrap();
+                        present.remove(&who);
+                    }
+                }
+                for (_, state) in present.values_mut() {
+                    if let Present::Waits(take) = state
+                        && let Some(turn) = take.as_mut().now_or_never()
+                    {
+                        *state = Present::Holds(turn);
+                    }
+                }
+                let all: Vec<_> = present.values().collect();
+                for (at, (wants, state)) in all.iter().enumerate() {
+                    let free = all[..at].iter().all(|(earlier, _)| !collide(earlier, wants));
+                    prop_assert_eq!(free, matches!(state, Present::Holds(_)));
+                }
+            }
+            drop(present);
+            prop_assert!(turns.line.lock().places.is_empty());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Copies of objects that are too large for one request: in parts, inside the store.
+
+use aws_sdk_s3::operation::head_object::HeadObjectOutput;
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use base::ByteRange;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::{S3, conditions, fault, name, of_write, patient, text, version_of};
+use crate::{Condition, Error, ErrorKind, Key, Original, Remote as _, Result, UploadId, Version};
+
+/// The parts: large enough that there are few, small enough that many are copied at a time.
+const PART_BYTES: u64 = 512 << 20;
+
+/// S3 takes so many parts.
+const PARTS_MAX: u64 = 10_000;
+
+/// Parts that are copied at a time.
+const REQUESTS_MAX: usize = 8;
+
+const OP: &str = "copy";
+
+impl S3 {
+    /// Copies a large object, with everything that its writer said of it.
+    pub(super) async fn copy_in_parts(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let from = original.key;
+        let request = self.client.head_object().bucket(&self.bucket).key(name(OP, from)?);
+        let head = request.send().await.map_err(|error| fault::of_call(OP, from, &error))?;
+        if head.e_tag() != Some(original.version.as_str()) {
+            return Err(Error::new(ErrorKind::Changed, OP, from));
+        }
+        let upload = self.begin_copy(&head, to).await?;
+        let copied = self.copy_parts(original, to, &upload, condition).await;
+        if copied.is_err()
+            && let Err(error) = self.upload_abort(to, &upload).await
+        {
+            tracing::warn!(%error, "the parts of a copy stay in the bucket");
+        }
+        copied
+    }
+
+    async fn begin_copy(&self, head: &HeadObjectOutput, to: &Key) -> Result<UploadId> {
+        let request = self
+            .client
+            .create_multipart_upload()
+            .bucket(&self.bucket)
+            .key(name(OP, to)?)
+            .set_metadata(head.metadata.clone())
+            .set_content_type(head.content_type.clone())
+            .set_content_encoding(head.content_encoding.clone())
+            .set_content_language(head.content_language.clone())
+            .set_content_disposition(head.content_disposition.clone())
+            .set_cache_control(head.cache_control.clone());
+        let begun = request.send().await.map_err(|error| fault::of_call(OP, to, &error))?;
+        let missing = || Error::new(ErrorKind::Corrupt, OP, to).because("the answer has no id");
+        begun.upload_id.map(UploadId).ok_or_else(missing)
+    }
+
+    async fn copy_parts(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        upload: &UploadId,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let part_bytes = part_bytes(original.size, self.copy_bytes_max);
+        let whole = ByteRange::new(0, original.size);
+        let ranges: Vec<_> = whole.into_iter().flat_map(|whole| whole.pieces(part_bytes)).collect();
+        let copies = ranges.into_iter().zip(1..).map(|(range, number)| async move {
+            let request = self
+                .client
+                .upload_part_copy()
+                .bucket(&self.bucket)
+                .key(name(OP, to)?)
+                .upload_id(&upload.0)
+                .part_number(number)
+                .copy_source(text::copy_source(&self.bucket, name(OP, original.key)?))
+                .copy_source_if_match(original.version.as_str())
+                .copy_source_range(text::range(range))
+                .customize()
+                .config_override(patient());
+            let sent = request.send().await;
+            let sent = sent.map_err(|error| fault::of_call(OP, original.key, &error))?;
+            let etag = sent.copy_part_result.and_then(|result| result.e_tag);
+            let etag = version_of(OP, to, etag)?;
+            Ok(CompletedPart::builder().part_number(number).e_tag(etag.as_str()).build())
+        });
+        let parts: Vec<CompletedPart> =
+            futures::stream::iter(copies).buffered(REQUESTS_MAX).try_collect().await?;
+        let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
+        let (if_match, if_none_match) = conditions(condition);
+        let request = self
+            .client
+            .complete_multipart_upload()
+            .bucket(&self.bucket)
+            .key(name(OP, to)?)
+            .upload_id(&upload.0)
+            .multipart_upload(parts)
+            .set_if_match(if_match)
+            .set_if_none_match(if_none_match)
+            .customize()
+            .config_override(patient());
+        let done = request.send().await;
+        let done = done.map_err(|error| of_write(OP, to, condition, &error))?;
+        version_of(OP, to, done.e_tag)
+    }
+}
+
+/// How large the parts of a copy of `size` bytes are.
+fn part_bytes(size: u64, part_bytes_max: u64) -> u64 {
+    PART_BYTES.min(part_bytes_max).max(size.div_ceil(PARTS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_bytes;
+
+    #[test]
+    fn the_largest_object_fits_into_the_parts_there_may_be() {
+        let largest: u64 = 5 << 40;
+        assert!(largest.div_ceil(part_bytes(largest, 5 << 30)) <= 10_000);
+        assert_eq!(part_bytes(6 << 30, 5 << 30), 512 << 20);
+        assert_eq!(part_bytes(12 << 20, 5 << 20), 5 << 20);
+    }
+}
