@@ -33,8 +33,9 @@ counters! {
     FusePanics = "fuse_panics", "Requests that ended in a panic and got EIO.";
     PassthroughOpens = "passthrough_opens", "Opens whose reads the kernel does itself.";
     RemoteHeads = "remote_heads", "HEAD requests sent.";
-    RemoteGets = "remote_gets", "GET requests sent.";
+    RemoteGets = "remote_gets", "GET requests sent for the bytes of files.";
     RemoteGetBytes = "remote_get_bytes", "Bytes of object data received.";
+    RemoteSmallGets = "remote_small_gets", "GET requests sent for small objects that say something of others.";
     RemoteLists = "remote_lists", "LIST pages asked for.";
     RemotePuts = "remote_puts", "Objects and parts sent.";
     RemotePutBytes = "remote_put_bytes", "Bytes of object data sent.";

@@ -79,12 +79,8 @@ impl Remote for Meter {
         unless: Option<&Version>,
         bytes_max: u64,
     ) -> Result<Fresh> {
-        self.count(Counter::RemoteGets);
-        let fresh = self.note(self.inner.get_whole(key, unless, bytes_max).await)?;
-        if let Fresh::New(_, bytes) = &fresh {
-            self.metrics.add(Counter::RemoteGetBytes, bytes.len() as u64);
-        }
-        Ok(fresh)
+        self.count(Counter::RemoteSmallGets);
+        self.note(self.inner.get_whole(key, unless, bytes_max).await)
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

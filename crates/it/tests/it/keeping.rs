@@ -128,6 +128,25 @@ fn an_fsync_of_a_folder_has_its_attributes_in_the_bucket() {
 }
 
 #[test]
+fn a_mode_changed_just_before_a_kill_is_there_after_the_next_mount() {
+    let (bucket, mount) = mounted();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    fs::File::open(mount.path()).unwrap().sync_all().unwrap();
+    fs::set_permissions(mount.join("file"), fs::Permissions::from_mode(0o600)).unwrap();
+    setxattr(mount.join("file"), "user.a", b"1", XattrFlags::empty()).unwrap();
+    mount.kill();
+    let mount = mount.abandon().mount();
+    let of = |mount: &Mount| {
+        let mut value = [0; 8];
+        let length = getxattr(mount.join("file"), "user.a", &mut value[..]);
+        (fs::metadata(mount.join("file")).unwrap().mode() & 0o7777, length)
+    };
+    assert_eq!(of(&mount), (0o600, Ok(1)));
+    mount.umount();
+    assert_eq!(of(&Plan::of(&bucket).mount()), (0o600, Ok(1)), "and in the bucket");
+}
+
+#[test]
 fn what_others_wrote_with_s3fs_gcsfuse_and_rclone_looks_as_they_meant_it() {
     let bucket = MinIo::shared().bucket();
     let said = |pairs: &[(&str, &str)]| {

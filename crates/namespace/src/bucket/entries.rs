@@ -7,7 +7,7 @@ use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, Version};
 
-use super::attributes::note::What;
+use super::attributes::delay::What;
 use super::attributes::place;
 use super::changes::{Changes, Claim};
 use super::inherit::inherited;

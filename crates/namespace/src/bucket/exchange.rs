@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base::Ino;
 use remote::Key;
 
-use super::attributes::note::What;
+use super::attributes::delay::What;
 use super::carry::{Cargo, Destination, Route, is_prefix};
 use super::journal::{Exchange, Record};
 use super::keys;

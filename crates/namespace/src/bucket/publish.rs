@@ -3,7 +3,7 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
-use super::attributes::note::What;
+use super::attributes::delay::What;
 use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;

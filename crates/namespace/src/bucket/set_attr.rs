@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{Attr, Ino};
 
-use super::attributes::note::What;
+use super::attributes::delay::What;
 use super::form::Form;
 use super::nodes::Kind;
 use super::shared::Shared;

@@ -8,8 +8,8 @@ use base::{Attr, Clock, Ino, Name, Timestamp};
 use remote::Key;
 
 use super::attributes::books::Books;
+use super::attributes::delay::What;
 use super::attributes::line::Usual;
-use super::attributes::note::What;
 use super::attributes::record::Noted;
 use super::idle::Idle;
 use super::keys;

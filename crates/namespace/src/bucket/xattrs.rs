@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use base::Ino;
 
+use super::attributes::delay::What;
 use super::attributes::item::Xattrs;
-use super::attributes::note::What;
 use super::looks::Source;
 use super::options::Attributes;
 use super::shared::Shared;

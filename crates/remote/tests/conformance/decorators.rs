@@ -189,6 +189,7 @@ async fn calls_bytes_and_failures_are_counted() {
     let range = ByteRange::new(1, 4).unwrap();
     let body = meter.get(&key("a"), range, None).await.unwrap();
     body.try_collect::<Vec<Bytes>>().await.unwrap();
+    meter.get_whole(&key("a"), None, 10).await.unwrap();
     meter.head(&key("missing")).await.unwrap_err();
     fake.fail_next(Op::Head, TRANSIENT);
     meter.head(&key("a")).await.unwrap_err();
@@ -196,6 +197,7 @@ async fn calls_bytes_and_failures_are_counted() {
         (Counter::RemotePuts, 1),
         (Counter::RemotePutBytes, 5),
         (Counter::RemoteGets, 1),
+        (Counter::RemoteSmallGets, 1),
         (Counter::RemoteGetBytes, 3),
         (Counter::RemoteHeads, 2),
         (Counter::RemoteErrors, 1),

@@ -6,6 +6,7 @@ use base::{FileKind, Ino, Timestamp};
 use remote::Key;
 
 use super::book::{Origin, Pending};
+use super::delay::What;
 use super::item::{Item, Label, OWN};
 use super::place;
 use super::record::{self, Noted};
@@ -17,31 +18,6 @@ use crate::bucket::record::Subject;
 use crate::bucket::shared::Shared;
 use crate::bucket::tree::Tree;
 use crate::{Error, ErrorKind, RecordId, Result};
-
-/// How long changes wait for others to be written with: what is changed is in the bucket within
-/// twice that, if the store answers.
-const CHANGE_DELAY: Duration = Duration::from_secs(1);
-
-/// How long the times of what was written wait.
-const TIME_DELAY: Duration = Duration::from_secs(4);
-
-/// What was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bucket) enum What {
-    /// Attributes, by a program.
-    Attributes,
-    /// The time, by what was written.
-    Time,
-}
-
-impl What {
-    fn delay(self) -> Duration {
-        match self {
-            What::Attributes => CHANGE_DELAY,
-            What::Time => TIME_DELAY,
-        }
-    }
-}
 
 impl Shared {
     /// Notes how `ino` looks now. When this returns, it survives the death of this process.
