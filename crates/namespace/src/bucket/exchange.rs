@@ -118,9 +118,9 @@ impl Shared {
     fn passed(&self, moving: Ino, route: &Route, cargo: &Cargo) {
         let files = {
             let mut state = self.state();
-            let files = match state.tree.node_mut(moving).map(|node| &mut node.kind) {
-                Some(Kind::Folder(folder)) => {
-                    folder.elsewhere = Some(route.to.clone());
+            match state.tree.node_mut(moving).map(|node| &mut node.kind) {
+                Some(Kind::Folder(_)) => {
+                    state.tree.elsewhere.insert(moving, route.to.clone());
                     state.tree.follow(moving, &route.to, cargo)
                 }
                 Some(Kind::File(file)) => {
@@ -134,8 +134,7 @@ impl Shared {
                     vec![moving]
                 }
                 None => return,
-            };
-            files
+            }
         };
         self.tell_of(&files);
     }
@@ -148,14 +147,12 @@ impl Shared {
             let mut state = self.state();
             state.tree.swap(one, other);
             for ino in [one, other] {
+                state.tree.elsewhere.remove(&ino);
                 let Some(node) = state.tree.node_mut(ino) else { continue };
                 node.as_of = Some(now);
                 node.looks.ctime = wall;
-                match &mut node.kind {
-                    Kind::Folder(folder) => {
-                        folder.elsewhere = None;
-                        files.extend(state.tree.files_below(ino));
-                    }
+                match node.kind {
+                    Kind::Folder(_) => files.extend(state.tree.files_below(ino)),
                     Kind::File(_) => files.push(ino),
                 }
             }

@@ -131,8 +131,6 @@ pub(super) struct Folder {
     /// What was told of its names.
     pub(super) windows: Windows,
     pub(super) interest: Interest,
-    /// What its keys begin with, while it changes places with another and is on its way.
-    pub(super) elsewhere: Option<Key>,
 }
 
 impl Node {

@@ -50,6 +50,8 @@ pub(super) struct Tree {
     pub(super) books: Option<Books>,
     /// Changes that the ledger has yet to hear of.
     pub(super) unrecorded: Vec<Noted>,
+    /// What the keys in some folders begin with: in those that change places and are on their way.
+    pub(super) elsewhere: HashMap<Ino, Key>,
 }
 
 impl Tree {
@@ -89,6 +91,7 @@ impl Tree {
                 Attributes::Off => None,
             },
             unrecorded: Vec::new(),
+            elsewhere: HashMap::new(),
         }
     }
 
@@ -135,9 +138,9 @@ impl Tree {
         }
         let mut prefix = Vec::new();
         let mut names = Vec::new();
-        let mut node = node;
+        let (mut node, mut at) = (node, ino);
         loop {
-            if let Some(elsewhere) = node.as_folder().and_then(|folder| folder.elsewhere.as_ref()) {
+            if let Some(elsewhere) = self.elsewhere.get(&at) {
                 prefix.extend(elsewhere.as_bytes());
                 break;
             }
@@ -145,7 +148,8 @@ impl Tree {
                 Place::Root => break,
                 Place::Named { parent, name } => {
                     names.push(name);
-                    node = self.node(*parent).expect("a parent is remembered");
+                    at = *parent;
+                    node = self.node(at).expect("a parent is remembered");
                 }
                 Place::Unlinked => return Err(Error::node(ErrorKind::NotFound, op, ino)),
                 Place::Replaced => return Err(Error::node(ErrorKind::Stale, op, ino)),
@@ -434,6 +438,7 @@ impl Tree {
     }
 
     fn remove(&mut self, ino: Ino) {
+        self.elsewhere.remove(&ino);
         if let Some(Node { hold: Hold::Idle(tick), .. }) = self.nodes.remove(&ino) {
             self.idle.remove(Some(tick));
         }

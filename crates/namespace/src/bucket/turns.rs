@@ -80,12 +80,11 @@ impl Turns {
                 waits_for += 1;
             }
         }
-        let (wake, woken) = match waits_for {
-            0 => (None, None),
-            _ => {
-                let (wake, woken) = oneshot::channel();
-                (Some(wake), Some(woken))
-            }
+        let (wake, woken) = if waits_for == 0 {
+            (None, None)
+        } else {
+            let (wake, woken) = oneshot::channel();
+            (Some(wake), Some(woken))
         };
         line.places.insert(number, Place { wants, waits_for, delays: Vec::new(), wake });
         (Turn { line: Arc::clone(&self.line), number }, woken)

@@ -74,10 +74,12 @@ impl Shared {
             Ok(version) => version,
             Err(error) => {
                 self.ledger.strike(&[record]);
-                return match error.kind {
-                    // Others have replaced or removed it: there is nothing to keep any more.
-                    RemoteErrorKind::Changed | RemoteErrorKind::NotFound => Ok(leaving),
-                    _ => Err(Error::remote(op, error)),
+                let gone = [RemoteErrorKind::Changed, RemoteErrorKind::NotFound];
+                // Others have replaced or removed it: there is nothing to keep any more.
+                return if gone.contains(&error.kind) {
+                    Ok(leaving)
+                } else {
+                    Err(Error::remote(op, error))
                 };
             }
         };

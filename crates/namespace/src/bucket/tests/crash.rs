@@ -25,9 +25,11 @@ struct Memory {
 }
 
 impl Memory {
+    /// What is noted of names; attributes are replayed elsewhere.
     fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
         let records = self.records.lock();
-        records.iter().map(|(&id, record)| (RecordId(id), record.clone())).collect()
+        let names = records.iter().filter(|(_, record)| record[1] == b'n');
+        names.map(|(&id, record)| (RecordId(id), record.clone())).collect()
     }
 }
 
