@@ -232,12 +232,11 @@ impl State {
     fn list(&mut self, request: &ListRequest) -> Page {
         let Some(listed) = &mut self.listed else { return list(&self.objects, request) };
         let token = request.continuation.as_ref().and_then(|token| token.split_once('@'));
-        let (number, continuation) = match token {
-            Some((number, token)) => (number.parse().unwrap_or(0), Some(token.to_owned())),
-            None => {
-                listed.push(self.objects.clone());
-                (listed.len() - 1, None)
-            }
+        let (number, continuation) = if let Some((number, token)) = token {
+            (number.parse().unwrap_or(0), Some(token.to_owned()))
+        } else {
+            listed.push(self.objects.clone());
+            (listed.len() - 1, None)
         };
         let page = list(&listed[number], &ListRequest { continuation, ..request.clone() });
         Page { next: page.next.map(|token| format!("{number}@{token}")), ..page }

@@ -187,7 +187,7 @@ fn described(folder: &Path) -> BTreeSet<String> {
 fn sizes(folder: &Path) -> BTreeSet<String> {
     let all =
         lines(Command::new("du").args(["-a", "--apparent-size", "-B1", "."]).current_dir(folder));
-    all.into_iter().filter(|line| line.ends_with(".txt")).collect()
+    all.into_iter().filter(|line| line.contains(".txt")).collect()
 }
 
 fn lines(command: &mut Command) -> BTreeSet<String> {
