@@ -96,8 +96,12 @@ pub fn is_dead(dir: &Path) -> bool {
         // The other end may have stopped waiting.
         let _ = sender.send(answer.map(drop));
     });
+    // Who asks while it is being killed gets the second answer.
+    let dead = [rustix::io::Errno::NOTCONN, rustix::io::Errno::CONNABORTED];
     asking.is_ok()
-        && matches!(receiver.recv_timeout(ANSWER_WAIT), Ok(Err(rustix::io::Errno::NOTCONN)))
+        && receiver
+            .recv_timeout(ANSWER_WAIT)
+            .is_ok_and(|answer| answer.is_err_and(|error| dead.contains(&error)))
 }
 
 /// Whether something could be mounted at `dir`, as far as can be told without doing it: it is a

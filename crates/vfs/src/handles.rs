@@ -52,6 +52,12 @@ impl Handles {
             .any(|handle| handle.access == Access::ReadWrite && Arc::ptr_eq(&handle.file, file))
     }
 
+    /// Whether someone has `file` open for writing.
+    pub(crate) fn is_written(&self, file: &Arc<File>) -> bool {
+        let files = self.files.read();
+        files.values().any(|handle| handle.access.writes() && Arc::ptr_eq(&handle.file, file))
+    }
+
     pub(crate) fn remove_file(&self, id: HandleId) -> Result<Arc<Handle>> {
         self.files.write().remove(&id).ok_or(Error::Call(Errno::EBADF))
     }

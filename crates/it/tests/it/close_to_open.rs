@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use testkit::{Mount, append, close, is_long, noise, overwrite, wait};
+use testkit::{Mount, Opening, Program, append, is_long, noise, overwrite, wait};
 
 use crate::{TTL, mounted, mounted_with};
 
@@ -144,10 +144,12 @@ fn bytes_that_are_not_closed_yet_are_nobody_elses_business() {
     let (bucket, writer) = mounted_with(&["--metadata-ttl", "0s"]);
     let reader = testkit::Plan::of(&bucket).flags(["--metadata-ttl", "0s"]).mount();
     overwrite(&writer.join("file"), b"first").unwrap();
-    let file = fs::OpenOptions::new().write(true).open(writer.join("file")).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, b"SECOND", 0).unwrap();
+    // By a program of its own: the children of other tests of this process, which inherit what is open
+    // for a moment, close it when they begin, and a child's close publishes.
+    let mut program = Program::open(&writer.join("file"), Opening::Edit).unwrap();
+    program.write(b"SECOND").unwrap();
     assert_eq!(fs::read(writer.join("file")).unwrap(), b"SECOND");
     assert_eq!(fs::read(reader.join("file")).unwrap(), b"first");
-    close(file).unwrap();
+    program.close().unwrap();
     assert_eq!(fs::read(reader.join("file")).unwrap(), b"SECOND");
 }

@@ -37,7 +37,7 @@ fn files_hold_what_was_written_whatever_is_done_to_them() {
     assert_eq!(here.len(), FILES as usize);
     // And the bucket has it all.
     let mut published = sha256_tree(objects.path());
-    published.retain(|key, _| !key.starts_with(".quayfs/"));
+    published.retain(|key, _| !key.starts_with(".quayfs"));
     assert_eq!(here, published);
     let mount = mount.umount().mount();
     assert_eq!(here, sha256_tree(mount.path()), "after a remount");

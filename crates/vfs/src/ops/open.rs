@@ -99,7 +99,7 @@ impl Vfs {
     pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
-        let (was_lent, writes) = (handle.lent.is_some(), handle.access.writes());
+        let was_lent = handle.lent.is_some();
         drop(handle);
         let mut state = file.state.write();
         state.io.close();
@@ -116,13 +116,11 @@ impl Vfs {
         if let Err(error) = self.restore(&file) {
             tracing::warn!(ino = %file.ino(), %error, "a closed file could not be put into the cache");
         }
-        if !writes && self.files.is_open(file.ino()) {
-            // What others are still writing is not a reader's to publish.
-            return Ok(());
-        }
-        // What a failed close left.
         if file.is_dirty() {
-            self.commit_later(&file);
+            // What a failed close left; what others are still writing has their close to come.
+            if !self.handles.is_written(&file) {
+                self.commit_later(&file);
+            }
         } else {
             self.retire(&file);
         }
