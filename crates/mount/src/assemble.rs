@@ -93,17 +93,7 @@ pub(crate) async fn assemble(
         },
     ));
     if changes == Changes::Allowed {
-        let left = ledger
-            .left()
-            .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
-        let Finished { moves, waiting } = namespace.replay(left.clone()).await;
-        namespace.replay_attributes(left);
-        if 0 < moves {
-            notices.push(Notice::Renamed(moves));
-        }
-        if 0 < waiting {
-            notices.push(Notice::Renaming(waiting));
-        }
+        finish_names(config, &namespace, &ledger, notices).await?;
     }
     let budget = Budget::new(config.memory_bytes_max);
     let fetching =
@@ -127,16 +117,43 @@ pub(crate) async fn assemble(
         options,
     );
     if changes == Changes::Allowed {
-        let recovered = vfs.recover().await.map_err(Error::Recovery)?;
-        if 0 < recovered.uploaded {
-            notices.push(Notice::Resumed(recovered.uploaded));
-        }
-        if 0 < recovered.waiting {
-            notices.push(Notice::Waiting(recovered.waiting));
-        }
-        notices.extend(recovered.kept.into_iter().map(Notice::Kept));
+        finish_uploads(&vfs, notices).await?;
     }
     Ok(Assembled { vfs, namespace, store, ledger, clock, changes })
+}
+
+/// Finishes the changes of names and attributes that earlier mounts began.
+async fn finish_names(
+    config: &Config,
+    namespace: &Bucket,
+    ledger: &StoreLedger,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Error> {
+    let left =
+        ledger.left().map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    // First the names: what is said of them is said of the new ones.
+    let Finished { moves, waiting } = namespace.replay(left.clone()).await;
+    namespace.replay_attributes(left);
+    if 0 < moves {
+        notices.push(Notice::Renamed(moves));
+    }
+    if 0 < waiting {
+        notices.push(Notice::Renaming(waiting));
+    }
+    Ok(())
+}
+
+/// Finishes the uploads that earlier mounts began.
+async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Error> {
+    let recovered = vfs.recover().await.map_err(Error::Recovery)?;
+    if 0 < recovered.uploaded {
+        notices.push(Notice::Resumed(recovered.uploaded));
+    }
+    if 0 < recovered.waiting {
+        notices.push(Notice::Waiting(recovered.waiting));
+    }
+    notices.extend(recovered.kept.into_iter().map(Notice::Kept));
+    Ok(())
 }
 
 /// The object store alone, and the name of the volume.
