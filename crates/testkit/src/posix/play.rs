@@ -239,10 +239,15 @@ fn with(
 
 fn allocate(path: &Path, flags: FallocateFlags, at: u64, len: u64) -> io::Result<()> {
     with(&mut writing(), path, |file| {
-        let is_beyond = file.metadata()?.len() <= at;
-        if flags.contains(FallocateFlags::PUNCH_HOLE) && is_beyond {
-            // Nothing is changed by it, and whether the time is differs from one file system to
-            // the other.
+        // A hole beyond the end, and room for what is there, change nothing, and whether the time is
+        // differs from one file system to the other.
+        let size = file.metadata()?.len();
+        let is_idle = if flags.contains(FallocateFlags::PUNCH_HOLE) {
+            size <= at
+        } else {
+            flags.is_empty() && at + len <= size
+        };
+        if is_idle && 0 < len {
             return Ok(());
         }
         Ok(fallocate(file, flags, at, len)?)
