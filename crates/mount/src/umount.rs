@@ -48,6 +48,9 @@ const BUSY_DELAY: Duration = Duration::from_millis(100);
 /// How long the daemon may take to end after it was detached.
 const END_PATIENCE: Duration = Duration::from_mins(1);
 
+/// How long a daemon that stopped answering may take to be gone.
+const DEATH_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Unmounts `dir` and returns when its daemon has ended.
 pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let entry = fuse::our_mount(dir)?;
@@ -55,20 +58,26 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Force::No => "drain",
         Force::Yes => "status",
     };
-    let Ok(mut asked) = Asked::new(&entry, question) else {
-        // No daemon, or one that has lost its socket and will do its own draining.
+    let asked = Asked::new(&entry, question).and_then(|asked| Ok((asked.daemon()?, asked)));
+    let Ok((daemon, mut asked)) = asked else {
+        // No daemon, one that is just dying, or one that has lost its socket and will do its own
+        // draining.
         if fuse::is_dead(dir) {
-            fuse::unmount_path(dir, Unmount::Lazy)?;
-            tell(Progress::WasDead);
-            return Ok(());
+            return clear(dir, &mut tell);
         }
         return Ok(fuse::unmount_path(dir, Unmount::Normal)?);
     };
     let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
-    let daemon = asked.daemon().map_err(silent)?;
     let how = match force {
         Force::No => {
-            let failed = drained(&mut asked, &mut tell).map_err(silent)?;
+            let failed = match drained(&mut asked, &mut tell) {
+                Ok(failed) => failed,
+                // It died before it could answer, and what it left is in its journal.
+                Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
+                    return clear(dir, &mut tell);
+                }
+                Err(error) => return Err(silent(error)),
+            };
             if !failed.is_empty() {
                 return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
             }
@@ -94,6 +103,13 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         }
         (ended, _) => ended.map_err(silent),
     }
+}
+
+/// Takes a mount away whose daemon is dead.
+fn clear(dir: &Path, tell: &mut impl FnMut(Progress)) -> Result<(), Error> {
+    fuse::unmount_path(dir, Unmount::Lazy)?;
+    tell(Progress::WasDead);
+    Ok(())
 }
 
 /// Unmounts; programs that are just ending get a moment to close their files.

@@ -18,6 +18,7 @@ mod ask;
 mod attributes;
 mod carry;
 mod changes;
+mod copies;
 mod entries;
 mod escape;
 mod exchange;
@@ -76,12 +77,12 @@ pub use self::options::{Attributes, BucketOptions};
 pub use self::replay::Finished;
 
 use self::changes::Changes;
+use self::copies::Copies;
 use self::nodes::Place;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use self::turns::Turns;
-use self::unlinked::Unlinked;
 use self::walk::Walk;
 use crate::{
     Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,
@@ -128,7 +129,7 @@ impl Bucket {
                 state: Mutex::new(state),
                 turns: Turns::default(),
                 users: OnceLock::new(),
-                unlinked: Unlinked::default(),
+                unlinked: Copies::default(),
             }),
         }
     }

@@ -93,7 +93,7 @@ impl Vfs {
 
     /// Commits everything, attributes too; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let mut unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
+        let unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
             .map(|file| async move { self.commit(&file).await })
             .buffer_unordered(DRAIN_FILES_MAX)
             .filter_map(|committed| async {
@@ -103,8 +103,8 @@ impl Vfs {
             .await;
         self.namespace.release(None).await;
         if let Err(error) = self.namespace.sync(None).await {
-            let reason = format!("attributes have yet to get into the bucket: {error}");
-            unpublished.push(Unpublished { reason });
+            // They stand in the journal: no reason to stay mounted. The next mount writes them.
+            tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
         }
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");

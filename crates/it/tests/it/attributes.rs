@@ -114,16 +114,9 @@ fn a_renamed_file_and_the_one_that_took_its_name_keep_their_numbers_over_a_remou
 
 #[test]
 fn what_this_version_cannot_do_is_refused_with_the_right_word() {
-    let (bucket, mount) = mounted();
+    let (_bucket, mount) = mounted();
     write_new(&mount.join("file"), b"bytes").unwrap();
     assert_eq!(errno(fs::hard_link(mount.join("file"), mount.join("link"))), Errno::PERM);
-    fs::create_dir(mount.join("full")).unwrap();
-    write_new(&mount.join("full/file"), b"bytes").unwrap();
-    assert_eq!(errno(fs::rename(mount.join("full"), mount.join("moved"))), Errno::XDEV);
-    // Which is why `mv` does it in its own way.
-    run(Command::new("mv").args([mount.join("full"), mount.join("moved")]), WITHIN).ok();
-    assert_eq!(bucket.get("moved/file").as_deref(), Some(&b"bytes"[..]));
-    assert!(!mount.join("full").exists());
 }
 
 #[test]

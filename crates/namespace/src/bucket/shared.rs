@@ -10,12 +10,12 @@ use remote::Remote;
 use tokio::sync::Notify;
 
 use super::changes::Changes;
+use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
 use super::journal::Record;
 use super::options::BucketOptions;
 use super::tree::Tree;
 use super::turns::Turns;
-use super::unlinked::Unlinked;
 use super::walk::Walk;
 use crate::{Content, Entry, Error, ErrorKind, Ledger, RecordId, Result, Use, Users};
 
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     pub(super) turns: Turns,
     pub(super) users: OnceLock<Weak<dyn Users>>,
-    pub(super) unlinked: Unlinked,
+    pub(super) unlinked: Copies,
 }
 
 /// What is remembered, and what is being asked.

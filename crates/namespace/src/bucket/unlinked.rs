@@ -5,38 +5,22 @@
 //! removed when the last of them is gone. The journal knows of it: after a crash nobody uses it, and
 //! the next mount removes it.
 
-use std::collections::HashMap;
 use std::hash::Hasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use base::Ino;
-use parking_lot::Mutex;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key};
 use siphasher::sip::SipHasher24;
 
+use super::copies::Copy;
 use super::journal::Record;
 use super::nodes::{Kind, Stored};
 use super::shared::Shared;
-use crate::{Error, RecordId, Result, Use};
+use crate::{Error, Result, Use};
 
 /// What the hidden keys begin with.
 pub(super) const HIDDEN_PREFIX: &str = ".quayfs-unlinked/";
-
-/// The copies there are.
-#[derive(Debug, Default)]
-pub(super) struct Unlinked {
-    // A leaf: no other lock is taken under it.
-    copies: Mutex<HashMap<Ino, Copy>>,
-    made: AtomicU64,
-}
-
-/// An object that only the users of one file need.
-#[derive(Clone, Debug)]
-struct Copy {
-    key: Key,
-    record: RecordId,
-}
 
 /// A file that is about to lose its name and its object: while this lives nobody begins to use it.
 #[derive(Debug)]
