@@ -78,19 +78,7 @@ pub(crate) async fn assemble(
         Arc::clone(&remote),
         Arc::clone(&clock),
         Arc::clone(&ledger) as _,
-        BucketOptions {
-            store_identity: volume.clone(),
-            metadata_ttl: config.metadata_ttl,
-            owner: Owner {
-                uid: config.looks.uid.unwrap_or_else(|| rustix::process::getuid().as_raw()),
-                gid: config.looks.gid.unwrap_or_else(|| rustix::process::getgid().as_raw()),
-            },
-            file_mode: config.looks.file_mode,
-            folder_mode: config.looks.folder_mode,
-            attributes: config.attributes,
-            nodes_max: NODES_MAX,
-            seed: u64::try_from(rng.id() >> 64).expect("half of it"),
-        },
+        bucket_options(config, &volume, &rng),
     ));
     if changes == Changes::Allowed {
         finish_names(config, &namespace, &ledger, notices).await?;
@@ -120,6 +108,22 @@ pub(crate) async fn assemble(
         finish_uploads(&vfs, notices).await?;
     }
     Ok(Assembled { vfs, namespace, store, ledger, clock, changes })
+}
+
+fn bucket_options(config: &Config, volume: &str, rng: &Rng) -> BucketOptions {
+    BucketOptions {
+        store_identity: volume.to_owned(),
+        metadata_ttl: config.metadata_ttl,
+        owner: Owner {
+            uid: config.looks.uid.unwrap_or_else(|| rustix::process::getuid().as_raw()),
+            gid: config.looks.gid.unwrap_or_else(|| rustix::process::getgid().as_raw()),
+        },
+        file_mode: config.looks.file_mode,
+        folder_mode: config.looks.folder_mode,
+        attributes: config.attributes,
+        nodes_max: NODES_MAX,
+        seed: u64::try_from(rng.id() >> 64).expect("half of it"),
+    }
 }
 
 /// Finishes the changes of names and attributes that earlier mounts began.
