@@ -14,7 +14,7 @@ mod rng;
 
 pub use attr::{Attr, FileKind, Timestamp};
 pub use budget::{Budget, Permit};
-pub use checksum::crc32c;
+pub use checksum::{crc32c, crc32c_append};
 #[cfg(feature = "testing")]
 pub use clock::ManualClock;
 pub use clock::{Clock, SystemClock};

@@ -11,6 +11,7 @@ mod error;
 #[cfg(feature = "testing")]
 pub mod fake;
 mod folder;
+mod http;
 mod key;
 mod limit;
 mod metadata;
@@ -19,6 +20,7 @@ mod object;
 mod prefix;
 mod retry;
 mod s3;
+mod secret;
 mod trouble;
 
 pub use backoff::RetryOptions;
@@ -36,6 +38,7 @@ pub use object::{
 pub use prefix::{Prefixed, prefixed};
 pub use retry::Retry;
 pub use s3::{Addressing, Credentials, S3, S3Options};
+pub use secret::Secret;
 pub use trouble::{ProviderError, Trouble};
 
 use std::fmt::Debug;

@@ -1,0 +1,104 @@
+//! An answer whose headers are there: its body as a stream, or whole if it is small.
+
+use std::sync::Arc;
+
+use base::Clock;
+use bytes::{Bytes, BytesMut};
+use futures::future::{Either, select};
+use futures::stream::{BoxStream, StreamExt as _};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::{Failure, STALL_MAX};
+
+/// The beginning of an answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    parts: http::response::Parts,
+    body: Incoming,
+    clock: Arc<dyn Clock>,
+}
+
+impl Answer {
+    pub(super) fn new(answer: http::Response<Incoming>, clock: Arc<dyn Clock>) -> Answer {
+        let (parts, body) = answer.into_parts();
+        Answer { parts, body, clock }
+    }
+
+    pub(crate) fn status(&self) -> u16 {
+        self.parts.status.as_u16()
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        self.parts.status.is_success()
+    }
+
+    /// A header's value, if it is there and is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name)?.to_str().ok()
+    }
+
+    /// Every header that is text; names are in lower case.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parts.headers.iter().filter_map(|(name, value)| {
+            let value = value.to_str().ok()?;
+            Some((name.as_str(), value))
+        })
+    }
+
+    /// How long the body says it is.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.header("content-length")?.parse().ok()
+    }
+
+    /// The body, which may not stand still.
+    pub(crate) fn stream(self) -> BoxStream<'static, Result<Bytes, Failure>> {
+        let state = Some((self.body, self.clock));
+        futures::stream::unfold(state, |state| async {
+            let (mut body, clock) = state?;
+            match next(&mut body, clock.as_ref()).await {
+                Ok(Some(bytes)) => Some((Ok(bytes), Some((body, clock)))),
+                Ok(None) => None,
+                Err(failure) => Some((Err(failure), None)),
+            }
+        })
+        .boxed()
+    }
+
+    /// All of the body; a failure if it is longer than `bytes_max`.
+    pub(crate) async fn bytes(self, bytes_max: usize) -> Result<Bytes, Failure> {
+        if self.length().is_some_and(|length| (bytes_max as u64) < length) {
+            return Err(Failure::TooLarge);
+        }
+        let mut whole = BytesMut::new();
+        let mut stream = self.stream();
+        while let Some(piece) = stream.next().await {
+            let piece = piece?;
+            if bytes_max - whole.len() < piece.len() {
+                return Err(Failure::TooLarge);
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    }
+}
+
+/// The next piece of a body.
+async fn next(body: &mut Incoming, clock: &dyn Clock) -> Result<Option<Bytes>, Failure> {
+    loop {
+        let frame = match select(body.frame(), clock.sleep(STALL_MAX)).await {
+            Either::Left((frame, _)) => frame,
+            Either::Right(_) => return Err(Failure::Timeout("the answer stands still")),
+        };
+        match frame {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Failure::Broken(error.to_string())),
+            // Trailers are of no interest.
+            Some(Ok(frame)) => {
+                if let Ok(bytes) = frame.into_data() {
+                    return Ok(Some(bytes));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Hands out a body only as far as it is what was asked for.
+
+use base::ByteRange;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+
+use super::text::parse_content_range;
+use super::{Answer, Failure};
+use crate::{Body, Error, ErrorKind, Key, Result, Version};
+
+const OP: &str = "get";
+
+/// What a `get` asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) key: &'a Key,
+    pub(crate) range: ByteRange,
+    pub(crate) version: Option<&'a Version>,
+}
+
+/// The body of an answer that says of itself that it is what was asked for. `found` is the version
+/// that it says it is of, `crc32c` the checksum that it says the whole object has.
+pub(crate) fn ranged(
+    asked: Asked<'_>,
+    answer: Answer,
+    found: Option<&Version>,
+    crc32c: Option<u32>,
+) -> Result<Body> {
+    let Asked { key, range, version } = asked;
+    let fail = |kind, words: &str| Err(Error::new(kind, OP, key).because(words));
+    let length = answer.length();
+    let whole = match answer.header("content-range").map(parse_content_range) {
+        Some(Some((sent, size))) if sent == range => range.len() == size,
+        Some(Some((sent, size))) if sent.start() == range.start() && size < range.end() => {
+            return fail(ErrorKind::Unsupported, "the range goes past the object's end");
+        }
+        // A server that ignores ranges sends it all, which may be what was asked for.
+        None if range.start() == 0 && length == Some(range.len()) => true,
+        Some(_) | None => return fail(ErrorKind::Corrupt, "the answer is not the range"),
+    };
+    if length != Some(range.len()) {
+        return fail(ErrorKind::Corrupt, "the answer's length is not the range's");
+    }
+    // Not everything between us and the store heeds conditions.
+    if version.is_some_and(|version| found.is_some_and(|found| found != version)) {
+        return fail(ErrorKind::Changed, "the answer is of another version");
+    }
+    let check = if whole { crc32c.map(|want| Check { want, have: 0 }) } else { None };
+    Ok(exactly(key.clone(), range.len(), answer.stream(), check))
+}
+
+/// All of a small body of `length` bytes, whose checksum is `crc32c` if that is known.
+pub(crate) async fn collect(
+    key: &Key,
+    length: u64,
+    answer: Answer,
+    crc32c: Option<u32>,
+) -> Result<Bytes> {
+    let check = crc32c.map(|want| Check { want, have: 0 });
+    let mut body = exactly(key.clone(), length, answer.stream(), check);
+    let mut whole = BytesMut::new();
+    while let Some(piece) = body.next().await {
+        whole.extend_from_slice(&piece?);
+    }
+    Ok(whole.freeze())
+}
+
+/// A checksum on its way.
+#[derive(Clone, Copy, Debug)]
+struct Check {
+    want: u32,
+    have: u32,
+}
+
+/// `stream` as it is, but for an error if it has more or fewer than `rest` bytes, or others than
+/// the checksum says: then the last of them are not handed out.
+fn exactly(
+    key: Key,
+    rest: u64,
+    stream: BoxStream<'static, std::result::Result<Bytes, Failure>>,
+    check: Option<Check>,
+) -> Body {
+    let state = Some((stream, rest, check));
+    futures::stream::unfold(state, move |state| {
+        let key = key.clone();
+        async move {
+            let (mut stream, rest, mut check) = state?;
+            match step(&key, rest, stream.next().await, check.as_mut()) {
+                Ok(Some(bytes)) => {
+                    let rest = rest - bytes.len() as u64;
+                    Some((Ok(bytes), Some((stream, rest, check))))
+                }
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        }
+    })
+    .boxed()
+}
+
+fn step(
+    key: &Key,
+    rest: u64,
+    piece: Option<std::result::Result<Bytes, Failure>>,
+    check: Option<&mut Check>,
+) -> Result<Option<Bytes>> {
+    let fail = |kind, words: &str| Err(Error::new(kind, OP, key).because(words));
+    match piece {
+        Some(Ok(bytes)) if bytes.len() as u64 <= rest => {
+            if let Some(check) = check {
+                check.have = base::crc32c_append(check.have, &bytes);
+                if bytes.len() as u64 == rest && check.have != check.want {
+                    return fail(ErrorKind::Corrupt, "the checksum is another");
+                }
+            }
+            Ok(Some(bytes))
+        }
+        Some(Ok(_)) => fail(ErrorKind::Corrupt, "the body is too long"),
+        None if rest == 0 => Ok(None),
+        None => fail(ErrorKind::Transient { retry_after: None }, "the body ended early"),
+        Some(Err(failure)) => Err(failure.into_error(OP, key)),
+    }
+}

@@ -1,0 +1,105 @@
+//! How HTTP spells keys, ranges and dates; pure.
+
+use std::fmt::Write as _;
+
+use aws_smithy_types::DateTime;
+use aws_smithy_types::date_time::Format;
+use base::{ByteRange, Timestamp};
+
+/// `bytes` for a part of a URL: everything is escaped that could mean something there.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    escaped(bytes, |byte| is_plain(byte))
+}
+
+/// As [`encode`], but slashes stay.
+pub(crate) fn encode_path(bytes: &[u8]) -> String {
+    escaped(bytes, |byte| is_plain(byte) || byte == b'/')
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~')
+}
+
+fn escaped(bytes: &[u8], plain: impl Fn(u8) -> bool) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if plain(byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").expect("a string takes all text");
+        }
+    }
+    text
+}
+
+/// The part of a URL behind the path: nothing, or `?` and all of `pairs`.
+pub(crate) fn query(pairs: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    for (name, value) in pairs {
+        text.push(if text.is_empty() { '?' } else { '&' });
+        text.push_str(name);
+        text.push('=');
+        text.push_str(&encode(value.as_bytes()));
+    }
+    text
+}
+
+/// `range` as a request header.
+pub(crate) fn range_header(range: ByteRange) -> String {
+    format!("bytes={}-{}", range.start(), range.end() - 1)
+}
+
+/// The bytes and the object's size that a `Content-Range` header speaks of.
+pub(super) fn parse_content_range(header: &str) -> Option<(ByteRange, u64)> {
+    let (range, size) = header.strip_prefix("bytes ")?.split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let end = last.parse::<u64>().ok()?.checked_add(1)?;
+    Some((ByteRange::new(first.parse().ok()?, end)?, size.parse().ok()?))
+}
+
+/// A moment as headers spell it.
+pub(crate) fn http_date(time: Timestamp) -> String {
+    // Only years before 1 and after 9999 have no spelling.
+    DateTime::from_secs(time.secs).fmt(Format::HttpDate).unwrap_or_default()
+}
+
+/// The moment that a header speaks of.
+pub(crate) fn parse_http_date(text: &str) -> Option<Timestamp> {
+    let time = DateTime::from_str(text.trim(), Format::HttpDate).ok()?;
+    Some(Timestamp { secs: time.secs(), nanos: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{ByteRange, Timestamp};
+
+    use super::{encode, encode_path, http_date, parse_content_range, parse_http_date, query};
+
+    #[test]
+    fn every_byte_of_a_key_survives_a_url() {
+        assert_eq!(encode_path("a//b/./ü +%?#&".as_bytes()), "a//b/./%C3%BC%20%2B%25%3F%23%26");
+        assert_eq!(encode(b"a/b"), "a%2Fb");
+        assert_eq!(
+            query(&[("prefix", "a b".to_owned()), ("n", "1".to_owned())]),
+            "?prefix=a%20b&n=1"
+        );
+        assert_eq!(query(&[]), "");
+    }
+
+    #[test]
+    fn only_a_whole_content_range_is_understood() {
+        let range = ByteRange::new(5, 10).unwrap();
+        assert_eq!(parse_content_range("bytes 5-9/100"), Some((range, 100)));
+        for wrong in ["bytes */100", "bytes 5-9/*", "5-9/100", "bytes 9-5/100", ""] {
+            assert_eq!(parse_content_range(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dates_go_there_and_back() {
+        let time = Timestamp { secs: 784_111_777, nanos: 0 };
+        assert_eq!(http_date(time), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(parse_http_date(&http_date(time)), Some(time));
+        assert_eq!(parse_http_date("yesterday"), None);
+    }
+}
