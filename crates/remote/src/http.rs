@@ -13,7 +13,9 @@ mod text;
 pub(crate) use answer::Answer;
 pub(crate) use fault::{Failure, kind_of_status, retry_after};
 pub(crate) use ranged::{Asked, collect, ranged};
-pub(crate) use text::{encode, encode_path, http_date, parse_http_date, query, range_header};
+pub(crate) use text::{
+    decode, encode, encode_path, http_date, parse_http_date, query, range_header,
+};
 
 use std::fmt;
 use std::pin::pin;
@@ -109,7 +111,12 @@ impl Http {
         let sent = Arc::new(AtomicU64::new(0));
         let body = Sending::new(request.body, Arc::clone(&sent));
         let length = body.length();
+        // An upload of nothing says so; of other requests nothing is expected.
+        let is_upload = request.method == Method::PUT || request.method == Method::POST;
         let mut wanted = http::Request::builder().method(request.method).uri(request.url);
+        if is_upload {
+            wanted = wanted.header("content-length", length);
+        }
         for (name, value) in request.headers {
             wanted = wanted.header(name, value);
         }
@@ -140,7 +147,9 @@ impl Http {
             }
             let pause = self.clock.sleep(left.min(STALL_MAX));
             match select(answer.as_mut(), pause).await {
-                Either::Left((answer, _)) => return answer.map_err(Failure::of_client),
+                Either::Left((answer, _)) => {
+                    return answer.map_err(|error| Failure::of_client(&error));
+                }
                 Either::Right(_) => {}
             }
             let sent_now = sent.load(Ordering::Relaxed);

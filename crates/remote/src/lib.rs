@@ -4,7 +4,9 @@
 //! below is one provider each. Decorators (`retry`, `limit`, `meter`) are `Remote`s around a
 //! `Remote`. The promises of the trait are the checks in `conformance`.
 
+mod azure;
 mod backoff;
+mod behind;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
@@ -22,7 +24,9 @@ mod retry;
 mod s3;
 mod secret;
 mod trouble;
+mod upload_id;
 
+pub use azure::{Azure, AzureCredentials, AzureOptions, ConnectionStringError};
 pub use backoff::RetryOptions;
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]

@@ -24,8 +24,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn of_client(error: hyper_util::client::legacy::Error) -> Failure {
-        let words = chain(&error);
+    pub(super) fn of_client(error: &hyper_util::client::legacy::Error) -> Failure {
+        let words = chain(error);
         if error.is_connect() { Failure::Unreachable(words) } else { Failure::Broken(words) }
     }
 

@@ -8,7 +8,7 @@ use base::{ByteRange, Timestamp};
 
 /// `bytes` for a part of a URL: everything is escaped that could mean something there.
 pub(crate) fn encode(bytes: &[u8]) -> String {
-    escaped(bytes, |byte| is_plain(byte))
+    escaped(bytes, is_plain)
 }
 
 /// As [`encode`], but slashes stay.
@@ -32,6 +32,25 @@ fn escaped(bytes: &[u8], plain: impl Fn(u8) -> bool) -> String {
     text
 }
 
+/// The bytes that [`encode`] or another of its kind spelt; `None` if an escape is broken.
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, more)) = rest.split_first() {
+        rest = more;
+        if byte == b'%' {
+            let digits = rest.get(..2)?;
+            let high = char::from(digits[0]).to_digit(16)?;
+            let low = char::from(digits[1]).to_digit(16)?;
+            bytes.push(u8::try_from(high * 16 + low).ok()?);
+            rest = &rest[2..];
+        } else {
+            bytes.push(byte);
+        }
+    }
+    Some(bytes)
+}
+
 /// The part of a URL behind the path: nothing, or `?` and all of `pairs`.
 pub(crate) fn query(pairs: &[(&str, String)]) -> String {
     let mut text = String::new();
@@ -49,12 +68,16 @@ pub(crate) fn range_header(range: ByteRange) -> String {
     format!("bytes={}-{}", range.start(), range.end() - 1)
 }
 
-/// The bytes and the object's size that a `Content-Range` header speaks of.
-pub(super) fn parse_content_range(header: &str) -> Option<(ByteRange, u64)> {
+/// The bytes and the object's size that a `Content-Range` header speaks of. No bytes where it
+/// speaks of none: some servers answer so at the end of an object.
+pub(super) fn parse_content_range(header: &str) -> Option<(Option<ByteRange>, u64)> {
     let (range, size) = header.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let end = last.parse::<u64>().ok()?.checked_add(1)?;
-    Some((ByteRange::new(first.parse().ok()?, end)?, size.parse().ok()?))
+    let bytes = || {
+        let (first, last) = range.split_once('-')?;
+        let end = last.parse::<u64>().ok()?.checked_add(1)?;
+        ByteRange::new(first.parse().ok()?, end)
+    };
+    Some((bytes(), size.parse().ok()?))
 }
 
 /// A moment as headers spell it.
@@ -73,7 +96,9 @@ pub(crate) fn parse_http_date(text: &str) -> Option<Timestamp> {
 mod tests {
     use base::{ByteRange, Timestamp};
 
-    use super::{encode, encode_path, http_date, parse_content_range, parse_http_date, query};
+    use super::{
+        decode, encode, encode_path, http_date, parse_content_range, parse_http_date, query,
+    };
 
     #[test]
     fn every_byte_of_a_key_survives_a_url() {
@@ -84,13 +109,21 @@ mod tests {
             "?prefix=a%20b&n=1"
         );
         assert_eq!(query(&[]), "");
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode(&encode(&all)), Some(all));
+        for broken in ["%", "%1", "%+1", "%zz"] {
+            assert_eq!(decode(broken), None, "{broken}");
+        }
     }
 
     #[test]
     fn only_a_whole_content_range_is_understood() {
-        let range = ByteRange::new(5, 10).unwrap();
+        let range = ByteRange::new(5, 10);
         assert_eq!(parse_content_range("bytes 5-9/100"), Some((range, 100)));
-        for wrong in ["bytes */100", "bytes 5-9/*", "5-9/100", "bytes 9-5/100", ""] {
+        for none in ["bytes */5", "bytes 5-4/5", "bytes 0--1/5"] {
+            assert_eq!(parse_content_range(none), Some((None, 5)), "{none}");
+        }
+        for wrong in ["bytes 5-9/*", "5-9/100", "bytes 5-9", ""] {
             assert_eq!(parse_content_range(wrong), None, "{wrong}");
         }
     }

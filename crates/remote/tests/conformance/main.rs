@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
+mod azure;
+mod azurite;
 mod decorators;
 mod folder;
 mod minio;
+mod process;
 mod s3;
 
 use std::sync::Arc;
@@ -37,6 +40,14 @@ async fn s3_keeps_the_promises() {
     ];
     conformance::run_but(&bucket, "", &known_broken).await;
     conformance::run_but(&bucket, "deep/er/", &known_broken).await;
+}
+
+#[tokio::test]
+async fn azure_keeps_the_promises() {
+    let server = azurite::Server::start();
+    let container = server.container("promises").await;
+    conformance::run(&container, "").await;
+    conformance::run(&container, "deep/er/").await;
 }
 
 #[tokio::test]

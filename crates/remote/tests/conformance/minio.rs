@@ -1,19 +1,14 @@
 //! A real `MinIO` on loopback, for the length of a test.
 
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use quayfs_remote::{Credentials, ErrorKind, Key, Remote as _, S3, S3Options};
 
-/// Starting takes a second or two; a busy machine gets more.
-const START_TRIES_MAX: u32 = 600;
+use crate::process::{Process, START_TRIES_MAX, free_port, pause, tool};
 
 /// A server with a data folder of its own; both are gone on drop.
 pub(crate) struct Server {
-    process: Child,
+    _process: Process,
     port: u16,
     data: tempfile::TempDir,
 }
@@ -21,30 +16,20 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server and waits until it answers.
     pub(crate) fn start() -> Server {
-        let binary = binary();
-        assert!(
-            binary.is_file(),
-            "no MinIO at {}: `make setup` installs it, QUAYFS_MINIO names another place",
-            binary.display()
-        );
+        let binary = tool("QUAYFS_MINIO", "bin/minio");
         let data = tempfile::tempdir().unwrap();
         let port = free_port();
-        let process = Command::new(binary)
+        let mut command = Command::new(binary);
+        command
             .args(["server", "--quiet", "--address", &format!("127.0.0.1:{port}")])
             .args(["--console-address", "127.0.0.1:0"])
             .arg(data.path())
             .env("MINIO_ROOT_USER", USER)
             .env("MINIO_ROOT_PASSWORD", PASSWORD)
             .env("MINIO_BROWSER", "off")
-            .env("MINIO_UPDATE", "off")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Server { process, port, data };
-        server.wait_until_live();
-        server
+            .env("MINIO_UPDATE", "off");
+        let process = Process::start(&mut command, port, "/minio/health/live");
+        Server { _process: process, port, data }
     }
 
     /// A fresh bucket. `MinIO` takes a folder of its data for one.
@@ -74,52 +59,8 @@ impl Server {
             ..S3Options::new(bucket)
         }
     }
-
-    fn wait_until_live(&self) {
-        for _ in 0..START_TRIES_MAX {
-            if self.is_live() {
-                return;
-            }
-            pause();
-        }
-        panic!("MinIO does not answer on port {}", self.port);
-    }
-
-    fn is_live(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let request = "GET /minio/health/live HTTP/1.0\r\nHost: localhost\r\n\r\n";
-        let mut answer = String::new();
-        stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        stream.write_all(request.as_bytes()).is_ok()
-            && stream.read_to_string(&mut answer).is_ok()
-            && answer.contains(" 200 ")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails only if the process is gone already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// Who may do everything.
 pub(crate) const USER: &str = "quayfs-test";
 const PASSWORD: &str = "quayfs-test-secret";
-
-#[expect(clippy::disallowed_methods, reason = "another process has no clock of ours")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(100));
-}
-
-#[expect(clippy::disallowed_methods, reason = "where the tools of a developer are")]
-fn binary() -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    std::env::var_os("QUAYFS_MINIO")
-        .map_or_else(|| home().join(".cache/quayfs-dev/bin/minio"), PathBuf::from)
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}

@@ -1,0 +1,389 @@
+//! Azure Blob Storage, through its REST calls.
+//!
+//! Uploads in parts are block lists: an upload has no name there, so its id is made here and names
+//! its blocks. Blocks that no list takes up vanish within a week, or as soon as anybody else writes
+//! the blob.
+
+mod call;
+mod connect;
+mod fault;
+mod list;
+mod sign;
+mod text;
+mod xml;
+
+pub use connect::{AzureCredentials, AzureOptions, ConnectionStringError};
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_smithy_types::base64;
+use base::{ByteRange, Clock, Rng};
+use bytes::Bytes;
+use http::Method;
+
+use crate::behind::is_behind;
+use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged};
+use crate::upload_id::{Aborted, OwnUpload};
+use crate::{
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version, metadata,
+};
+use call::{Call, Container};
+
+/// The largest block, and the most blocks of a blob.
+const BLOCK_BYTES_MAX: u64 = 4000 << 20;
+const BLOCKS_MAX: u32 = 50_000;
+
+/// A page of a thousand blobs, each with all the metadata there may be.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
+const EMPTY_PAGES_MAX: u32 = 64;
+
+/// How long a copy may take, and how often it is looked after.
+const COPY_MAX: Duration = Duration::from_mins(15);
+const COPY_PAUSE_MIN: Duration = Duration::from_millis(50);
+const COPY_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// One container.
+#[derive(Clone)]
+pub struct Azure {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    container: Container,
+    clock: Arc<dyn Clock>,
+    rng: Arc<Rng>,
+    aborted: Aborted,
+    /// Whether the service has said that we may write.
+    may_write: AtomicBool,
+}
+
+impl fmt::Debug for Azure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Azure").field(&self.shared.container).finish()
+    }
+}
+
+impl Azure {
+    /// A client for the container. That it can be used shows the first call.
+    pub fn connect(options: &AzureOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Azure> {
+        let container = Container::new(options, Arc::clone(&clock))?;
+        let (aborted, may_write) = (Aborted::default(), AtomicBool::new(false));
+        Ok(Azure { shared: Arc::new(Shared { container, clock, rng, aborted, may_write }) })
+    }
+
+    /// Makes the container, for tests.
+    #[cfg(feature = "testing")]
+    pub async fn create_container(&self) -> Result<()> {
+        let key = Key::from("");
+        let call = Call::new("create", Method::PUT, &key).query("restype", "container");
+        self.shared.container.container(call).await.map(|_| ())
+    }
+
+    async fn blob(&self, call: Call<'_>) -> Result<Answer> {
+        self.shared.container.blob(call).await
+    }
+
+    /// An error if we may not write. A block whose checksum is wrong is refused by a service that
+    /// lets us write and leaves nothing behind.
+    async fn check_write(&self, op: &'static str, key: &Key, number: u128) -> Result<()> {
+        if self.shared.may_write.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let call = Call::new(op, Method::PUT, key)
+            .query("comp", "block")
+            .query("blockid", block_id(number, PartNumber(0)))
+            .header("content-md5", base64::encode([0; 16]))
+            .body("x");
+        match self.blob(call).await {
+            Ok(_) => {}
+            Err(error) if is_refused_block(&error) => {}
+            Err(error) => return Err(error),
+        }
+        self.shared.may_write.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The upload of that id, if it may still be added to.
+    fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<OwnUpload> {
+        let upload = OwnUpload::parse(id).filter(|upload| !self.shared.aborted.has(upload.number));
+        upload.ok_or_else(|| Error::new(ErrorKind::NotFound, op, key).because("no such upload"))
+    }
+
+    /// Waits until the copy to `to` is complete.
+    async fn copied(&self, op: &'static str, to: &Key, mut answer: Answer) -> Result<Version> {
+        let copy_id = answer.header("x-ms-copy-id").map(str::to_owned);
+        let begun = self.shared.clock.monotonic();
+        let mut pause = COPY_PAUSE_MIN;
+        let fail = |kind, words: &str| Err(Error::new(kind, op, to).because(words));
+        let transient = ErrorKind::Transient { retry_after: None };
+        loop {
+            if answer.header("x-ms-copy-id") != copy_id.as_deref() {
+                return fail(ErrorKind::Changed, "somebody else wrote the copy meanwhile");
+            }
+            match answer.header("x-ms-copy-status") {
+                Some("success") => return version_of(op, to, &answer),
+                Some("pending") => {}
+                Some(_) | None => return fail(transient, "the service gave the copy up"),
+            }
+            if COPY_MAX < self.shared.clock.monotonic().saturating_sub(begun) {
+                return fail(transient, "the copy takes too long");
+            }
+            self.shared.clock.sleep(pause).await;
+            pause = (pause * 2).min(COPY_PAUSE_MAX);
+            answer = self.blob(Call::new(op, Method::HEAD, to)).await?;
+        }
+    }
+}
+
+/// Whether a block was refused for its checksum alone.
+fn is_refused_block(error: &Error) -> bool {
+    let refusals = ["Md5Mismatch", "InvalidMd5", "InvalidOperation"];
+    error.provider_error().is_some_and(|said| refusals.contains(&&said.code[..]))
+}
+
+/// Whether what was not found is not the container itself.
+fn is_in_bucket(error: &Error) -> bool {
+    error.trouble() != Trouble::NoBucket
+}
+
+/// The name of a block: all names of a blob's blocks must have one length.
+fn block_id(number: u128, part: PartNumber) -> String {
+    let mut id = [0; 20];
+    id[..16].copy_from_slice(&number.to_be_bytes());
+    id[16..].copy_from_slice(&part.0.to_be_bytes());
+    base64::encode(id)
+}
+
+/// The checksum of a body as Azure spells it.
+fn crc64(bytes: &[u8]) -> String {
+    let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes);
+    base64::encode(crc.to_le_bytes())
+}
+
+fn check_metadata(op: &'static str, key: &Key, metadata: &Metadata) -> Result<()> {
+    metadata::check_header_values(metadata)
+        .map_err(|words| Error::new(ErrorKind::Unsupported, op, key).because(words))
+}
+
+fn version_of(op: &'static str, key: &Key, answer: &Answer) -> Result<Version> {
+    let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no etag");
+    answer.header("etag").and_then(text::version).ok_or_else(missing)
+}
+
+/// What the headers of an answer say of a blob.
+fn meta_of(op: &'static str, key: &Key, answer: &Answer) -> Result<Meta> {
+    let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer lacks headers");
+    Ok(Meta {
+        size: answer.length().ok_or_else(missing)?,
+        version: version_of(op, key, answer)?,
+        modified: answer.header("last-modified").and_then(parse_http_date).ok_or_else(missing)?,
+        metadata: text::metadata_of(answer.headers()),
+    })
+}
+
+#[async_trait]
+impl Remote for Azure {
+    fn personality(&self) -> Personality {
+        Personality {
+            part_bytes_min: 1,
+            part_bytes_max: BLOCK_BYTES_MAX,
+            parts_max: BLOCKS_MAX,
+            object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
+            conditional_writes: true,
+        }
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        let answer = self.blob(Call::new("head", Method::HEAD, key)).await?;
+        meta_of("head", key, &answer)
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        let named = version.map(|version| ("if-match".to_owned(), text::etag(version)));
+        let call = Call::new("get", Method::GET, key)
+            .header("x-ms-range", range_header(range))
+            .headers(named);
+        let answer = self.blob(call).await?;
+        let found = answer.header("etag").and_then(text::version);
+        let version = version.and_then(|version| text::version(version.as_str()));
+        let asked = Asked { key, range, version: version.as_ref() };
+        ranged(asked, answer, found.as_ref(), None)
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let op = "get whole";
+        let named = unless.map(|version| ("if-none-match".to_owned(), text::etag(version)));
+        let answer = self.blob(Call::new(op, Method::GET, key).headers(named)).await?;
+        if answer.status() == 304 {
+            return Ok(Fresh::Same);
+        }
+        let meta = meta_of(op, key, &answer)?;
+        if unless == Some(&meta.version) {
+            return Ok(Fresh::Same);
+        }
+        if bytes_max < meta.size {
+            let error = Error::new(ErrorKind::Unsupported, op, key);
+            return Err(error.because("the object is larger than wanted"));
+        }
+        let bytes = collect(key, meta.size, answer, None).await?;
+        Ok(Fresh::New(meta, bytes))
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        let op = "put";
+        check_metadata(op, key, &options.metadata)?;
+        let call = Call::new(op, Method::PUT, key)
+            .header("x-ms-blob-type", "BlockBlob")
+            .header("x-ms-content-crc64", crc64(&bytes))
+            .headers(text::condition(&options.condition))
+            .headers(text::metadata_headers(&options.metadata))
+            .body(bytes);
+        version_of(op, key, &self.blob(call).await?)
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        let op = "upload create";
+        check_metadata(op, key, &options.metadata)?;
+        let number = self.shared.rng.id();
+        self.check_write(op, key, number).await?;
+        Ok(OwnUpload { number, metadata: options.metadata.clone() }.to_id())
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        let op = "upload part";
+        let upload = self.upload(op, key, upload)?;
+        let block = block_id(upload.number, part);
+        let call = Call::new(op, Method::PUT, key)
+            .query("comp", "block")
+            .query("blockid", block.clone())
+            .header("x-ms-content-crc64", crc64(&bytes))
+            .body(bytes);
+        self.blob(call).await?;
+        Ok(PartTag(block))
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        let op = "upload complete";
+        let upload = self.upload(op, key, upload)?;
+        let mut blocks = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>".to_owned();
+        for (_, PartTag(block)) in parts {
+            let block = xml::escape(block);
+            write!(blocks, "<Uncommitted>{block}</Uncommitted>").expect("a string takes all text");
+        }
+        blocks.push_str("</BlockList>");
+        let call = Call::new(op, Method::PUT, key)
+            .query("comp", "blocklist")
+            .header("x-ms-content-crc64", crc64(blocks.as_bytes()))
+            .headers(text::condition(condition))
+            .headers(text::metadata_headers(&upload.metadata))
+            .body(blocks)
+            .long();
+        version_of(op, key, &self.blob(call).await?)
+    }
+
+    async fn upload_abort(&self, _: &Key, upload: &UploadId) -> Result<()> {
+        // The blocks vanish by themselves; there is no call for it.
+        if let Some(upload) = OwnUpload::parse(upload) {
+            self.shared.aborted.add(upload.number);
+        }
+        Ok(())
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let op = "copy";
+        let call = Call::new(op, Method::PUT, to)
+            .header("x-ms-copy-source", self.shared.container.source_url(op, from)?)
+            .header("x-ms-source-if-match", text::etag(version))
+            .headers(text::condition(condition))
+            .long();
+        let answer = self.blob(call).await?;
+        self.copied(op, to, answer).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        let call = Call::new("delete", Method::DELETE, key);
+        match self.blob(call.header("x-ms-delete-snapshots", "include")).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind == ErrorKind::NotFound && is_in_bucket(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        let op = "list";
+        let prefix = &request.prefix;
+        let refuse = |words: &str| Error::new(ErrorKind::Unsupported, op, prefix).because(words);
+        let mut place = list::Place::of(request).ok_or_else(|| refuse("not a place of ours"))?;
+        if place.after.as_ref().is_some_and(|after| list::is_past(prefix, after)) {
+            return Ok(Page { entries: Vec::new(), next: None });
+        }
+        for _ in 0..EMPTY_PAGES_MAX {
+            let query = list::query(request, &place).ok_or_else(|| refuse("not UTF-8"))?;
+            let call = Call { query, ..Call::new(op, Method::GET, prefix) };
+            let answer = self.shared.container.container(call).await?;
+            let document = answer.bytes(PAGE_BYTES_MAX).await;
+            let document = document.map_err(|failure| failure.into_error(op, prefix))?;
+            let garbled = || Error::new(ErrorKind::Corrupt, op, prefix).because("not a listing");
+            let mut page = list::page(&document).ok_or_else(garbled)?;
+            if let Some(after) = &place.after {
+                page.entries.retain(|entry| is_behind(entry, after));
+            }
+            place.marker = page.next.take();
+            if place.marker.is_none() || !page.entries.is_empty() {
+                return Ok(Page { entries: page.entries, next: place.to_text() });
+            }
+        }
+        Ok(Page { entries: Vec::new(), next: place.to_text() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{block_id, crc64};
+    use crate::PartNumber;
+
+    #[test]
+    fn block_names_have_one_length_and_differ() {
+        let first = block_id(1, PartNumber(1));
+        assert_eq!(first.len(), 28);
+        assert_eq!(block_id(u128::MAX, PartNumber(50_000)).len(), 28);
+        assert_ne!(first, block_id(1, PartNumber(2)));
+        assert_ne!(first, block_id(2, PartNumber(1)));
+    }
+
+    #[test]
+    fn the_checksum_is_spelt_as_documented() {
+        assert_eq!(crc64(b"123456789"), "iJh5CoYUi64=");
+    }
+}

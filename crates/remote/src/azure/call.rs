@@ -1,0 +1,192 @@
+//! One signed request to the container.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base::Clock;
+use bytes::Bytes;
+use http::Method;
+use ring::hmac;
+
+use crate::http::{Answer, Http, Request, Work, encode_path, http_date, query};
+use crate::{Error, ErrorKind, Key, Result, Secret};
+
+use super::connect::{AzureCredentials, AzureOptions, key_bytes};
+use super::{fault, sign, text};
+
+/// The version of the service that we speak with: the first whose listings begin anywhere.
+const SERVICE_VERSION: &str = "2026-02-06";
+
+/// A request to be: what it is for, and what goes with it.
+pub(super) struct Call<'a> {
+    pub(super) op: &'static str,
+    pub(super) key: &'a Key,
+    pub(super) method: Method,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Bytes,
+    pub(super) work: Work,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(op: &'static str, method: Method, key: &'a Key) -> Call<'a> {
+        Call {
+            op,
+            key,
+            method,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            work: Work::Short,
+        }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Call<'a> {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub(super) fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Call<'a> {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    pub(super) fn headers(mut self, more: impl IntoIterator<Item = (String, String)>) -> Call<'a> {
+        self.headers.extend(more);
+        self
+    }
+
+    pub(super) fn body(mut self, body: impl Into<Bytes>) -> Call<'a> {
+        self.body = body.into();
+        self
+    }
+
+    pub(super) fn long(mut self) -> Call<'a> {
+        self.work = Work::Long;
+        self
+    }
+}
+
+/// Where the container is, and who asks.
+pub(super) struct Container {
+    http: Http,
+    clock: Arc<dyn Clock>,
+    account: String,
+    /// Scheme and host.
+    origin: String,
+    /// What of a URL's path is not the blob's name, without a slash at its end.
+    path: String,
+    signer: Signer,
+}
+
+impl fmt::Debug for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Container { origin, path, .. } = self;
+        f.debug_struct("Container").field("url", &format!("{origin}{path}")).finish_non_exhaustive()
+    }
+}
+
+enum Signer {
+    No,
+    Key(hmac::Key),
+    Sas(Secret),
+}
+
+impl Container {
+    pub(super) fn new(options: &AzureOptions, clock: Arc<dyn Clock>) -> Result<Container> {
+        let refuse = |words: &str| {
+            let key = Key::from(options.container.as_str());
+            Error::new(ErrorKind::Unsupported, "connect", &key).because(words)
+        };
+        if options.container.is_empty() || options.container.contains('/') {
+            return Err(refuse("not a container's name"));
+        }
+        let service = options.service_url();
+        let (scheme, rest) = service.split_once("://").ok_or_else(|| refuse("not a URL"))?;
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let container = encode_path(options.container.as_bytes());
+        let path = match path.trim_matches('/') {
+            "" => format!("/{container}"),
+            path => format!("/{path}/{container}"),
+        };
+        let signer = match &options.credentials {
+            AzureCredentials::Anonymous => Signer::No,
+            AzureCredentials::Sas(token) => Signer::Sas(token.clone()),
+            AzureCredentials::SharedKey(key) => {
+                let bytes =
+                    key_bytes(key).ok_or_else(|| refuse("the account's key is not base64"))?;
+                Signer::Key(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
+            }
+        };
+        Ok(Container {
+            http: Http::new(options.patience, Arc::clone(&clock)),
+            clock,
+            account: options.account.clone(),
+            origin: format!("{scheme}://{host}"),
+            path,
+            signer,
+        })
+    }
+
+    /// Sends a call for the blob of its key; an answer that is no success is an error, but for 304.
+    pub(super) async fn blob(&self, call: Call<'_>) -> Result<Answer> {
+        let path = self.blob_path(call.op, call.key)?;
+        self.send(call, path).await
+    }
+
+    /// Sends a call for the container itself.
+    pub(super) async fn container(&self, call: Call<'_>) -> Result<Answer> {
+        self.send(call, self.path.clone()).await
+    }
+
+    /// The URL of a blob for the service's own use, which must be allowed to read it.
+    pub(super) fn source_url(&self, op: &'static str, key: &Key) -> Result<String> {
+        let mut url = format!("{}{}", self.origin, self.blob_path(op, key)?);
+        if let Signer::Sas(token) = &self.signer {
+            url.push('?');
+            url.push_str(token.reveal());
+        }
+        Ok(url)
+    }
+
+    fn blob_path(&self, op: &'static str, key: &Key) -> Result<String> {
+        let refuse =
+            |words: &'static str| Error::new(ErrorKind::Unsupported, op, key).because(words);
+        let name = text::name(key).map_err(refuse)?;
+        Ok(format!("{}/{}", self.path, encode_path(name.as_bytes())))
+    }
+
+    async fn send(&self, call: Call<'_>, path: String) -> Result<Answer> {
+        let Call { op, key, method, query: pairs, mut headers, body, work } = call;
+        let now = self.clock.wall();
+        headers.push(("x-ms-version".to_owned(), SERVICE_VERSION.to_owned()));
+        headers.push(("x-ms-date".to_owned(), http_date(now)));
+        let mut url = format!("{}{path}{}", self.origin, query(&pairs));
+        match &self.signer {
+            Signer::No => {}
+            Signer::Sas(token) => {
+                url.push(if pairs.is_empty() { '?' } else { '&' });
+                url.push_str(token.reveal());
+            }
+            Signer::Key(signing_key) => {
+                let signed = sign::Signed {
+                    account: &self.account,
+                    method: &method,
+                    path: &path,
+                    query: &pairs,
+                    headers: &headers,
+                    length: body.len(),
+                };
+                let authorization = sign::authorization(signing_key, &signed);
+                headers.push(("authorization".to_owned(), authorization));
+            }
+        }
+        let request = Request { headers, work, ..Request::new(method, url).body(body) };
+        let answer =
+            self.http.send(request).await.map_err(|failure| failure.into_error(op, key))?;
+        if answer.is_success() || answer.status() == 304 {
+            return Ok(answer);
+        }
+        Err(fault::of_answer(op, key, answer, now.secs).await)
+    }
+}
