@@ -92,11 +92,6 @@ impl Request {
         self.body.push(piece.into());
         self
     }
-
-    pub(crate) fn long(mut self) -> Request {
-        self.work = Work::Long;
-        self
-    }
 }
 
 impl Http {

@@ -13,6 +13,7 @@ mod error;
 #[cfg(feature = "testing")]
 pub mod fake;
 mod folder;
+mod gcs;
 mod http;
 mod key;
 mod limit;
@@ -32,6 +33,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use fake::Fake;
 pub use folder::Folder;
+pub use gcs::{CredentialsFileError, Gcs, GcsCredentials, GcsOptions, ServiceAccount, User};
 pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;

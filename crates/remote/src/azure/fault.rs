@@ -38,11 +38,7 @@ fn first_line(text: &str) -> String {
 
 fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
     let (kind, trouble) = match code {
-        // Blocks that are gone: the upload was given up, or somebody else wrote the blob meanwhile,
-        // which throws away everybody's blocks.
-        "BlobNotFound" | "ResourceNotFound" | "InvalidBlockList" | "CopyIdMismatch" => {
-            (ErrorKind::NotFound, Trouble::Other)
-        }
+        "BlobNotFound" | "ResourceNotFound" => (ErrorKind::NotFound, Trouble::Other),
         "ContainerNotFound" | "InvalidResourceName" => (ErrorKind::NotFound, Trouble::NoBucket),
         "BlobAlreadyExists"
         | "ConditionNotMet"
@@ -111,6 +107,7 @@ mod tests {
             ("ContainerNotFound", ErrorKind::NotFound, Trouble::NoBucket),
             ("BlobAlreadyExists", ErrorKind::Changed, Trouble::Other),
             ("ConditionNotMet", ErrorKind::Changed, Trouble::Other),
+            ("InvalidBlockList", ErrorKind::Changed, Trouble::Other),
             ("AuthenticationFailed", ErrorKind::Denied, Trouble::BadCredentials),
             ("LeaseIdMissing", ErrorKind::Denied, Trouble::Denied),
             ("ServerBusy", TRANSIENT, Trouble::Other),

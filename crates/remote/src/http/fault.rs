@@ -29,25 +29,27 @@ impl Failure {
         if error.is_connect() { Failure::Unreachable(words) } else { Failure::Broken(words) }
     }
 
+    /// What happened, in words that name nothing of the request.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Failure::Unreachable(words) | Failure::Broken(words) | Failure::Malformed(words) => {
+                words
+            }
+            Failure::Timeout(words) => words.to_owned(),
+            Failure::TooLarge => "the answer is larger than an answer may be".to_owned(),
+        }
+    }
+
     /// The same as an error of a call.
     pub(crate) fn into_error(self, op: &'static str, key: &Key) -> Error {
-        let (kind, code, message, trouble) = match self {
-            Failure::Unreachable(words) => {
-                (TRANSIENT, "ConnectionFailed", words, Trouble::Unreachable)
-            }
-            Failure::Timeout(words) => {
-                (TRANSIENT, "Timeout", words.to_owned(), Trouble::Unreachable)
-            }
-            Failure::Broken(words) => (TRANSIENT, "ConnectionBroke", words, Trouble::Unreachable),
-            Failure::TooLarge => {
-                let words = "the answer is larger than an answer may be".to_owned();
-                (ErrorKind::Corrupt, "AnswerTooLarge", words, Trouble::Other)
-            }
-            Failure::Malformed(words) => {
-                (ErrorKind::Unsupported, "BadRequest", words, Trouble::Other)
-            }
+        let (kind, code, trouble) = match self {
+            Failure::Unreachable(_) => (TRANSIENT, "ConnectionFailed", Trouble::Unreachable),
+            Failure::Timeout(_) => (TRANSIENT, "Timeout", Trouble::Unreachable),
+            Failure::Broken(_) => (TRANSIENT, "ConnectionBroke", Trouble::Unreachable),
+            Failure::TooLarge => (ErrorKind::Corrupt, "AnswerTooLarge", Trouble::Other),
+            Failure::Malformed(_) => (ErrorKind::Unsupported, "BadRequest", Trouble::Other),
         };
-        let code = code.to_owned();
+        let (code, message) = (code.to_owned(), self.words());
         let said = ProviderError { code, message, request_id: None, trouble };
         Error::new(kind, op, key).because(said)
     }

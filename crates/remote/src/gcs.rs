@@ -1,0 +1,381 @@
+//! Google Cloud Storage, through its JSON calls. An object's generation is its version.
+
+mod call;
+mod connect;
+mod fault;
+mod json;
+mod parts;
+mod token;
+
+pub use connect::{CredentialsFileError, GcsCredentials, GcsOptions, ServiceAccount, User};
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base::{ByteRange, Clock, Rng};
+use bytes::Bytes;
+use http::Method;
+
+use crate::behind::is_behind;
+use crate::http::{Asked, collect, range_header, ranged};
+use crate::upload_id::{Aborted, OwnUpload};
+use crate::{
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version,
+    metadata,
+};
+use call::{Bucket, Call, Service, name};
+use json::{Object, Rewrite, Written};
+
+/// A page of a thousand objects, each with all the metadata there may be.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
+const EMPTY_PAGES_MAX: u32 = 64;
+
+/// How often a copy is asked on: each time the store goes on for half a minute.
+const COPY_CALLS_MAX: u32 = 1000;
+
+/// How often a small object that is replaced under our eyes is read anew.
+const WHOLE_TRIES_MAX: u32 = 5;
+
+/// One bucket.
+#[derive(Clone)]
+pub struct Gcs {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    bucket: Bucket,
+    /// What the names of parts begin with.
+    parts: Key,
+    rng: Arc<Rng>,
+    aborted: Aborted,
+}
+
+impl fmt::Debug for Gcs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Gcs").field(&self.shared.bucket).finish()
+    }
+}
+
+impl Gcs {
+    /// A client for the bucket. That it can be used shows the first call.
+    pub fn connect(options: &GcsOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Gcs> {
+        let bucket = Bucket::new(options, clock)?;
+        let (parts, aborted) = (options.parts.clone(), Aborted::default());
+        Ok(Gcs { shared: Arc::new(Shared { bucket, parts, rng, aborted }) })
+    }
+
+    /// Makes the bucket, for tests.
+    #[cfg(feature = "testing")]
+    pub async fn create_bucket(&self) -> Result<()> {
+        self.shared.bucket.create().await
+    }
+
+    /// The upload of that id, if it may still be added to.
+    fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<OwnUpload> {
+        let upload = OwnUpload::parse(id).filter(|upload| !self.shared.aborted.has(upload.number));
+        upload.ok_or_else(|| parts::no_upload(op, key))
+    }
+}
+
+/// The query that asks for `condition`, which is about the object `key`.
+fn condition(
+    query: &'static str,
+    op: &'static str,
+    key: &Key,
+    condition: &Condition,
+) -> Result<Option<(&'static str, String)>> {
+    match condition {
+        Condition::Always => Ok(None),
+        Condition::Absent => Ok(Some((query, "0".to_owned()))),
+        Condition::Is(version) => Ok(Some((query, generation(op, key, version)?))),
+    }
+}
+
+/// A version as a generation. What is no number is the version of no object of this store.
+fn generation(op: &'static str, key: &Key, version: &Version) -> Result<String> {
+    let known = json::version(version.as_str());
+    let other = || Error::new(ErrorKind::Changed, op, key).because("not a generation");
+    known.map(|version| version.as_str().to_owned()).ok_or_else(other)
+}
+
+fn written(op: &'static str, key: &Key, written: &Written) -> Result<Version> {
+    let missing =
+        || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no generation");
+    written.version().ok_or_else(missing)
+}
+
+fn meta(op: &'static str, key: &Key, object: Object) -> Result<Meta> {
+    let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("not an object");
+    object.meta().map(|(_, meta)| meta).ok_or_else(garbled)
+}
+
+impl Shared {
+    /// Puts an object in one request: what is said of it, then its bytes.
+    async fn insert(
+        &self,
+        op: &'static str,
+        key: &Key,
+        bytes: Bytes,
+        (metadata, wanted): (&Metadata, &Condition),
+    ) -> Result<Version> {
+        let about = json::wanted(name(op, key)?, base::crc32c(&bytes), metadata);
+        let boundary = format!("{:032x}", self.rng.id());
+        let head = format!(
+            "--{boundary}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{about}\r\n\
+             --{boundary}\r\ncontent-type: application/octet-stream\r\n\r\n"
+        );
+        let tail = format!("\r\n--{boundary}--\r\n");
+        let mut call = Call::new(op, Method::POST, key)
+            .query("uploadType", "multipart")
+            .query("fields", "generation")
+            .queries(condition("ifGenerationMatch", op, key, wanted)?)
+            .header("content-type", format!("multipart/related; boundary={boundary}"));
+        call.path.push_str("/o");
+        call.service = Service::Upload;
+        call.body = vec![head.into(), bytes, tail.into()];
+        let done: Written = self.bucket.ask(call).await?;
+        written(op, key, &done)
+    }
+
+    async fn object(&self, op: &'static str, key: &Key) -> Result<Object> {
+        let call = Call::object(op, Method::GET, key)?.query("fields", json::FIELDS);
+        self.bucket.ask(call).await
+    }
+
+    async fn remove(&self, op: &'static str, key: &Key) -> Result<()> {
+        match self.bucket.send(Call::object(op, Method::DELETE, key)?).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_absent(&error) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One page as the store has it; `after` is where the first begins.
+    async fn page(&self, request: &ListRequest, after: Option<&Key>) -> Result<Page> {
+        let op = "list";
+        let prefix = &request.prefix;
+        let text = |key: &Key| match std::str::from_utf8(key.as_bytes()) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(Error::new(ErrorKind::Unsupported, op, key).because("not UTF-8")),
+        };
+        let fields = format!("items({}),prefixes,nextPageToken", json::FIELDS);
+        let mut call = Call::new(op, Method::GET, prefix)
+            .query("prefix", text(prefix)?)
+            .query("maxResults", request.entries_max.to_string())
+            .query("fields", fields)
+            .queries(request.delimited.then(|| ("delimiter", "/".to_owned())))
+            .queries(request.continuation.clone().map(|token| ("pageToken", token)));
+        if let Some(after) = after.filter(|after| prefix < *after) {
+            call = call.query("startOffset", text(after)?);
+        }
+        call.path.push_str("/o");
+        let answer = self.bucket.send(call).await.map_err(no_bucket)?;
+        let document = answer.bytes(PAGE_BYTES_MAX).await;
+        let document = document.map_err(|failure| failure.into_error(op, prefix))?;
+        let garbled = || Error::new(ErrorKind::Corrupt, op, prefix).because("not a listing");
+        json::page(&document).ok_or_else(garbled)
+    }
+
+    /// Whether a line of a listing is of what we keep out of sight.
+    fn is_hidden(&self, entry: &Entry) -> bool {
+        entry.key().as_bytes().starts_with(self.parts.as_bytes())
+    }
+}
+
+/// Whether it is the object that was not found, and not the bucket.
+fn is_absent(error: &Error) -> bool {
+    error.kind == ErrorKind::NotFound && error.trouble() != Trouble::NoBucket
+}
+
+/// A listing is of the bucket: nothing else can be missing.
+fn no_bucket(error: Error) -> Error {
+    if error.kind != ErrorKind::NotFound {
+        return error;
+    }
+    let said = error.provider_error().cloned();
+    match said {
+        Some(said) => error.because(crate::ProviderError { trouble: Trouble::NoBucket, ..said }),
+        None => error,
+    }
+}
+
+#[async_trait]
+impl Remote for Gcs {
+    fn personality(&self) -> Personality {
+        Personality {
+            part_bytes_min: 1,
+            part_bytes_max: 5 << 30,
+            parts_max: 10_000,
+            object_bytes_max: 5 << 40,
+            conditional_writes: true,
+        }
+    }
+
+    async fn head(&self, key: &Key) -> Result<Meta> {
+        meta("head", key, self.shared.object("head", key).await?)
+    }
+
+    async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        let op = "get";
+        let wanted = version.map_or(Condition::Always, |version| Condition::Is(version.clone()));
+        let call = Call::object(op, Method::GET, key)?
+            .query("alt", "media")
+            .queries(condition("ifGenerationMatch", op, key, &wanted)?)
+            .header("range", range_header(range))
+            // Without it objects that are compressed are sent unpacked, and ranges ignored.
+            .header("accept-encoding", "gzip");
+        let answer = self.shared.bucket.send(call).await?;
+        let found = answer.header("x-goog-generation").and_then(json::version);
+        let crc32c = answer.header("x-goog-hash").and_then(json::crc32c_of_header);
+        ranged(Asked { key, range, version }, answer, found.as_ref(), crc32c)
+    }
+
+    async fn get_whole(
+        &self,
+        key: &Key,
+        unless: Option<&Version>,
+        bytes_max: u64,
+    ) -> Result<Fresh> {
+        let op = "get whole";
+        for _ in 0..WHOLE_TRIES_MAX {
+            let object = self.shared.object(op, key).await?;
+            let crc32c = object.crc32c();
+            let meta = meta(op, key, object)?;
+            if unless == Some(&meta.version) {
+                return Ok(Fresh::Same);
+            }
+            if bytes_max < meta.size {
+                let error = Error::new(ErrorKind::Unsupported, op, key);
+                return Err(error.because("the object is larger than wanted"));
+            }
+            let call = Call::object(op, Method::GET, key)?
+                .query("alt", "media")
+                .query("ifGenerationMatch", meta.version.as_str())
+                .header("accept-encoding", "gzip");
+            let answer = match self.shared.bucket.send(call).await {
+                Err(error) if error.kind == ErrorKind::Changed => continue,
+                answer => answer?,
+            };
+            if answer.header("x-goog-generation") == Some(meta.version.as_str()) {
+                let bytes = collect(key, meta.size, answer, crc32c).await?;
+                return Ok(Fresh::New(meta, bytes));
+            }
+        }
+        let error = Error::new(ErrorKind::Transient { retry_after: None }, op, key);
+        Err(error.because("the object is replaced again and again"))
+    }
+
+    async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
+        let op = "put";
+        check_metadata(op, key, &options.metadata)?;
+        self.shared.insert(op, key, bytes, (&options.metadata, &options.condition)).await
+    }
+
+    async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
+        let op = "upload create";
+        check_metadata(op, key, &options.metadata)?;
+        name(op, key)?;
+        let number = self.shared.rng.id();
+        let upload = OwnUpload { number, metadata: options.metadata.clone() };
+        // It says whether we may write, and tells who finds the parts what they are of.
+        let marker = parts::folder(&self.shared, &upload).join(b"begun");
+        let about = (&Metadata::new(), &Condition::Always);
+        let target = Bytes::copy_from_slice(key.as_bytes());
+        self.shared.insert(op, &marker, target, about).await?;
+        Ok(upload.to_id())
+    }
+
+    async fn upload_part(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        bytes: Bytes,
+    ) -> Result<PartTag> {
+        let upload = self.upload("upload part", key, upload)?;
+        parts::put(&self.shared, &upload, part, bytes).await
+    }
+
+    async fn upload_complete(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        parts: &[(PartNumber, PartTag)],
+        condition: &Condition,
+    ) -> Result<Version> {
+        let upload = self.upload("upload complete", key, upload)?;
+        let version = parts::complete(&self.shared, key, &upload, parts, condition).await?;
+        // The object is there: that its parts are too is untidy, but no failure.
+        if let Err(error) = parts::remove(&self.shared, &upload).await {
+            tracing::warn!(%error, "the parts of a finished upload could not be removed");
+        }
+        Ok(version)
+    }
+
+    async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        let Some(upload) = OwnUpload::parse(upload) else {
+            return Err(parts::no_upload("upload abort", key));
+        };
+        self.shared.aborted.add(upload.number);
+        parts::remove(&self.shared, &upload).await
+    }
+
+    async fn copy(
+        &self,
+        from: &Key,
+        version: &Version,
+        to: &Key,
+        wanted: &Condition,
+    ) -> Result<Version> {
+        let op = "copy";
+        let mut call = Call::object(op, Method::POST, from)?
+            .query("ifSourceGenerationMatch", generation(op, from, version)?)
+            .queries(condition("ifGenerationMatch", op, to, wanted)?)
+            .query("fields", "done,rewriteToken,resource(generation)")
+            .long();
+        call.path = format!("{}/rewriteTo{}", call.path, self.shared.bucket.goal(op, to)?);
+        let mut token = None;
+        let fail = |words: &str| Err(Error::new(ErrorKind::Corrupt, op, to).because(words));
+        for _ in 0..COPY_CALLS_MAX {
+            let call = call.clone().queries(token.map(|token| ("rewriteToken", token)));
+            let rewrite: Rewrite = self.shared.bucket.ask(call).await?;
+            match (rewrite.done, rewrite.resource, rewrite.next) {
+                (true, Some(resource), _) => return written(op, to, &resource),
+                (false, _, Some(next)) => token = Some(next),
+                (true, None, _) | (false, _, None) => return fail("not the answer to a copy"),
+            }
+        }
+        fail("the copy does not end")
+    }
+
+    async fn delete(&self, key: &Key) -> Result<()> {
+        self.shared.remove("delete", key).await
+    }
+
+    async fn list(&self, request: &ListRequest) -> Result<Page> {
+        // The store begins at a key, not behind it.
+        let after = request.start_after.as_ref().filter(|_| request.continuation.is_none());
+        let mut request = request.clone();
+        let mut page = Page { entries: Vec::new(), next: None };
+        for _ in 0..EMPTY_PAGES_MAX {
+            page = self.shared.page(&request, after).await?;
+            page.entries.retain(|entry| {
+                !self.shared.is_hidden(entry) && after.is_none_or(|after| is_behind(entry, after))
+            });
+            if !page.entries.is_empty() || page.next.is_none() {
+                break;
+            }
+            request.continuation.clone_from(&page.next);
+        }
+        Ok(page)
+    }
+}
+
+fn check_metadata(op: &'static str, key: &Key, metadata: &Metadata) -> Result<()> {
+    metadata::check_names(metadata)
+        .map_err(|words| Error::new(ErrorKind::Unsupported, op, key).because(words))
+}

@@ -1,0 +1,224 @@
+//! One request to the bucket, with a token.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base::Clock;
+use bytes::Bytes;
+use http::Method;
+use serde::de::DeserializeOwned;
+
+use crate::http::{Answer, Http, Request, Work, encode, query};
+use crate::{Error, ErrorKind, Key, Result, Secret};
+
+use super::connect::GcsOptions;
+use super::fault;
+use super::token::Tokens;
+
+/// What is told of one object fits into this: its metadata is up to 8 KiB.
+const OBJECT_BYTES_MAX: usize = 256 << 10;
+
+/// A request to be: what it is for, and what goes with it.
+#[derive(Clone)]
+pub(super) struct Call<'a> {
+    pub(super) op: &'static str,
+    pub(super) key: &'a Key,
+    pub(super) method: Method,
+    /// What of the URL's path comes behind the bucket.
+    pub(super) path: String,
+    pub(super) service: Service,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<Bytes>,
+    pub(super) work: Work,
+}
+
+/// Which of the two doors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    /// For everything but uploads.
+    Plain,
+    /// For uploads.
+    Upload,
+}
+
+impl<'a> Call<'a> {
+    /// A call for the bucket itself.
+    pub(super) fn new(op: &'static str, method: Method, key: &'a Key) -> Call<'a> {
+        Call {
+            op,
+            key,
+            method,
+            path: String::new(),
+            service: Service::Plain,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            work: Work::Short,
+        }
+    }
+
+    /// A call for the object of its key.
+    pub(super) fn object(op: &'static str, method: Method, key: &'a Key) -> Result<Call<'a>> {
+        let path = object_path(op, key)?;
+        Ok(Call { path, ..Call::new(op, method, key) })
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Call<'a> {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub(super) fn queries(
+        mut self,
+        more: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Call<'a> {
+        self.query.extend(more);
+        self
+    }
+
+    pub(super) fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Call<'a> {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// A body in JSON.
+    pub(super) fn json(mut self, text: String) -> Call<'a> {
+        self.body.push(text.into());
+        self.header("content-type", "application/json")
+    }
+
+    pub(super) fn long(mut self) -> Call<'a> {
+        self.work = Work::Long;
+        self
+    }
+}
+
+/// The part of a URL that names an object.
+pub(super) fn object_path(op: &'static str, key: &Key) -> Result<String> {
+    Ok(format!("/o/{}", encode(name(op, key)?.as_bytes())))
+}
+
+/// The key as text, which is all that the store takes.
+pub(super) fn name<'a>(op: &'static str, key: &'a Key) -> Result<&'a str> {
+    let refuse = |words: &str| Error::new(ErrorKind::Unsupported, op, key).because(words);
+    match std::str::from_utf8(key.as_bytes()) {
+        Ok("") => Err(refuse("an object needs a name")),
+        Ok("." | "..") => Err(refuse("Google takes no objects of this name")),
+        Ok(name) if name.contains(['\r', '\n', '\0']) => {
+            Err(refuse("Google takes no line breaks in keys"))
+        }
+        Ok(name) if 1024 < name.len() => Err(refuse("Google takes no keys over 1,024 bytes")),
+        Ok(name) => Ok(name),
+        Err(_) => Err(refuse("Google takes only keys that are UTF-8")),
+    }
+}
+
+/// Where the bucket is, and who asks.
+pub(super) struct Bucket {
+    http: Http,
+    clock: Arc<dyn Clock>,
+    tokens: Tokens,
+    service: String,
+    /// As it stands in a URL.
+    name: String,
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bucket").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Bucket {
+    pub(super) fn new(options: &GcsOptions, clock: Arc<dyn Clock>) -> Result<Bucket> {
+        let refuse = |words: &str| {
+            let key = Key::from(options.bucket.as_str());
+            Error::new(ErrorKind::Unsupported, "connect", &key).because(words)
+        };
+        if options.bucket.is_empty() || options.bucket.contains('/') {
+            return Err(refuse("not a bucket name"));
+        }
+        let http = Http::new(options.patience, Arc::clone(&clock));
+        let tokens = Tokens::new(&options.credentials, http.clone(), Arc::clone(&clock));
+        Ok(Bucket {
+            http,
+            clock,
+            tokens: tokens.map_err(refuse)?,
+            service: options.service_url().to_owned(),
+            name: encode(options.bucket.as_bytes()),
+        })
+    }
+
+    /// Makes the bucket, for tests.
+    #[cfg(feature = "testing")]
+    pub(super) async fn create(&self) -> Result<()> {
+        let key = Key::from("");
+        let name = serde_json::json!({"name": self.name}).to_string();
+        let request =
+            Request::new(Method::POST, format!("{}/storage/v1/b?project=q", self.service))
+                .header("content-type", "application/json")
+                .body(name);
+        let answer = self.http.send(request).await;
+        let answer = answer.map_err(|failure| failure.into_error("create", &key))?;
+        if answer.is_success() {
+            return Ok(());
+        }
+        Err(fault::of_answer("create", &key, answer, self.clock.wall().secs).await)
+    }
+
+    /// The part of a URL that names an object of this bucket as the goal of a copy.
+    pub(super) fn goal(&self, op: &'static str, key: &Key) -> Result<String> {
+        Ok(format!("/b/{}{}", self.name, object_path(op, key)?))
+    }
+
+    /// Sends a call; an answer that is no success is an error, but for 304.
+    pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer> {
+        let (op, key) = (call.op, call.key);
+        let token = self.token(op, key).await?;
+        let answer = self.send_with(call.clone(), token.as_ref()).await?;
+        let refused = token.filter(|_| answer.status() == 401);
+        let answer = match refused {
+            // It ended before its time, or was called back: perhaps there is a new one.
+            Some(token) if self.tokens.drop(&token) => {
+                let token = self.token(op, key).await?;
+                self.send_with(call, token.as_ref()).await?
+            }
+            Some(_) | None => answer,
+        };
+        if answer.is_success() || answer.status() == 304 {
+            return Ok(answer);
+        }
+        Err(fault::of_answer(op, key, answer, self.clock.wall().secs).await)
+    }
+
+    /// As [`Bucket::send`], with what the answer says.
+    pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T> {
+        let (op, key) = (call.op, call.key);
+        let answer = self.send(call).await?;
+        let body = answer.bytes(OBJECT_BYTES_MAX).await;
+        let body = body.map_err(|failure| failure.into_error(op, key))?;
+        let garbled =
+            |_| Error::new(ErrorKind::Corrupt, op, key).because("not an answer of Google's");
+        serde_json::from_slice(&body).map_err(garbled)
+    }
+
+    async fn token(&self, op: &'static str, key: &Key) -> Result<Option<Secret>> {
+        let token = self.tokens.token().await;
+        token.map_err(|refused| Error::new(refused.kind, op, key).because(refused.said))
+    }
+
+    async fn send_with(&self, call: Call<'_>, token: Option<&Secret>) -> Result<Answer> {
+        let Call { op, key, method, path, service, query: pairs, mut headers, body, work } = call;
+        let door = match service {
+            Service::Plain => "/storage/v1/b/",
+            Service::Upload => "/upload/storage/v1/b/",
+        };
+        let url = format!("{}{door}{}{path}{}", self.service, self.name, query(&pairs));
+        if let Some(token) = token {
+            headers.push(("authorization".to_owned(), format!("Bearer {}", token.reveal())));
+        }
+        let request = Request { method, url, headers, body, work };
+        self.http.send(request).await.map_err(|failure| failure.into_error(op, key))
+    }
+}
