@@ -8,6 +8,8 @@ mod call;
 mod connect;
 mod fault;
 mod list;
+#[cfg(test)]
+mod recorded;
 mod sign;
 mod text;
 mod xml;

@@ -5,6 +5,8 @@ mod connect;
 mod fault;
 mod json;
 mod parts;
+#[cfg(test)]
+mod recorded;
 mod token;
 
 pub use connect::{CredentialsFileError, GcsCredentials, GcsOptions, ServiceAccount, User};

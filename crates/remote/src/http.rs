@@ -7,6 +7,8 @@ mod answer;
 mod connect;
 mod fault;
 mod ranged;
+#[cfg(test)]
+pub(crate) mod recording;
 mod sending;
 mod text;
 

@@ -40,7 +40,9 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
     let (kind, trouble) = match code {
         "BlobNotFound" | "ResourceNotFound" => (ErrorKind::NotFound, Trouble::Other),
         "ContainerNotFound" | "InvalidResourceName" => (ErrorKind::NotFound, Trouble::NoBucket),
-        "BlobAlreadyExists"
+        // Blocks are gone when somebody else writes the blob: that throws away everybody's.
+        "InvalidBlockList"
+        | "BlobAlreadyExists"
         | "ConditionNotMet"
         | "SourceConditionNotMet"
         | "TargetConditionNotMet" => (ErrorKind::Changed, Trouble::Other),
