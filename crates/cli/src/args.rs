@@ -36,12 +36,17 @@ pub(crate) enum Command {
     quayfs mount s3://my-bucket /mnt\n  \
     quayfs mount s3://my-bucket/some/folder ~/data --profile work\n  \
     quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
+    quayfs mount gs://my-bucket /mnt\n  \
+    quayfs mount az://account/container /mnt\n  \
     quayfs mount file:///srv/objects /mnt\n\n\
     Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
-    AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles.")]
+    AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
+    from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
+    for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct MountArgs {
-    /// What to mount: s3://bucket[/prefix] or file:///path.
+    /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
+    /// or file:///path.
     pub(crate) url: String,
     /// Where to mount it: an existing folder.
     pub(crate) dir: PathBuf,
@@ -69,8 +74,9 @@ pub(crate) struct MountArgs {
     /// Permissions to take off both, in octal.
     #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) umask: u16,
-    /// URL of an S3 service other than AWS [default: AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL].
-    #[arg(long, value_name = "URL", help_heading = "S3")]
+    /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
+    /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
+    #[arg(long, value_name = "URL", help_heading = "Store")]
     pub(crate) endpoint: Option<String>,
     /// Region of the bucket [default: from the environment or profile].
     #[arg(long, help_heading = "S3")]
@@ -79,7 +85,7 @@ pub(crate) struct MountArgs {
     #[arg(long, help_heading = "S3", conflicts_with = "anonymous")]
     pub(crate) profile: Option<String>,
     /// Send no credentials: for public buckets.
-    #[arg(long, help_heading = "S3")]
+    #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,
     /// Put the bucket in the path, not the host name [default with --endpoint].
     #[arg(long, help_heading = "S3")]

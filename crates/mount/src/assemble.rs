@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 use vfs::{Vfs, VfsOptions};
 
+use crate::cloud;
 use crate::config::{Changes, Config};
 use crate::error::Error;
 use crate::ledger::StoreLedger;
@@ -57,7 +58,7 @@ pub(crate) async fn assemble(
 ) -> Result<Assembled, Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let rng = Arc::new(Rng::from_entropy());
-    let (provider, volume) = provider(config).await?;
+    let (provider, volume) = provider(config, (&clock, &rng)).await?;
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
     let checked = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
@@ -161,11 +162,22 @@ async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Erro
 }
 
 /// The object store alone, and the name of the volume.
-async fn provider(config: &Config) -> Result<(Arc<dyn Remote>, String), Error> {
+async fn provider(
+    config: &Config,
+    (clock, rng): (&Arc<dyn Clock>, &Arc<Rng>),
+) -> Result<(Arc<dyn Remote>, String), Error> {
+    let world = (Arc::clone(clock), Arc::clone(rng));
     match &config.location {
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
             Ok((Arc::new(folder), format!("file://{}", path.display())))
+        }
+        Location::Gcs { bucket, prefix } => {
+            cloud::gcs(config, (bucket, prefix), world).map_err(|source| explained(config, source))
+        }
+        Location::Azure { account, container, prefix } => {
+            cloud::azure(config, (account, container, prefix), world)
+                .map_err(|source| explained(config, source))
         }
         Location::S3 { bucket, prefix } => {
             let options = S3Options {
@@ -197,11 +209,9 @@ fn decorated(
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
     let retried = Arc::new(Retry::new(limited, options, clock, rng, metrics));
-    match &config.location {
-        Location::S3 { prefix, .. } if !prefix.is_empty() => {
-            Arc::new(prefixed(retried, Key::from(prefix.as_str())))
-        }
-        Location::S3 { .. } | Location::Folder(_) => retried,
+    match config.location.prefix() {
+        "" => retried,
+        prefix => Arc::new(prefixed(retried, Key::from(prefix))),
     }
 }
 
@@ -250,6 +260,10 @@ fn explained(config: &Config, source: remote::Error) -> Error {
             source: Box::new(source),
         };
     }
+    if let Some(advice) = cloud::advice(&config.location, source.trouble()) {
+        let (location, source) = (config.location.clone(), Box::new(source));
+        return Error::Remote { location, advice, source };
+    }
     let advice = match source.trouble() {
         Trouble::NoCredentials => "no credentials were found: set AWS_ACCESS_KEY_ID and \
             AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use --anonymous for a public \
@@ -266,6 +280,7 @@ fn explained(config: &Config, source: remote::Error) -> Error {
             Location::Folder(path) => {
                 format!("there is no folder {}: make it first", path.display())
             }
+            Location::Gcs { .. } | Location::Azure { .. } => format!("no {}", config.location),
         },
         Trouble::WrongRegion => "the bucket is in another region: name it with --region".to_owned(),
         Trouble::Unreachable => match &config.s3.endpoint {

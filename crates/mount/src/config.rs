@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fuse::PassthroughWish;
 use namespace::Attributes;
-use remote::{Addressing, Credentials};
+use remote::{Addressing, AzureCredentials, Credentials, GcsCredentials};
 use store::CacheLimit;
 
 use crate::location::Location;
@@ -19,6 +19,10 @@ pub struct Config {
     pub dir: PathBuf,
     /// How to reach S3.
     pub s3: S3Settings,
+    /// How to reach Google Cloud Storage.
+    pub gcs: GcsSettings,
+    /// How to reach Azure Blob Storage.
+    pub azure: AzureSettings,
     /// Whether changes are allowed.
     pub changes: Changes,
     /// Who may enter.
@@ -54,6 +58,24 @@ pub struct S3Settings {
     pub credentials: Credentials,
     /// Where in a URL the bucket's name goes.
     pub addressing: Addressing,
+}
+
+/// How to reach Google Cloud Storage.
+#[derive(Clone, Debug)]
+pub struct GcsSettings {
+    /// The service's URL; Google's own if `None`.
+    pub endpoint: Option<String>,
+    /// As whom.
+    pub credentials: GcsCredentials,
+}
+
+/// How to reach Azure Blob Storage.
+#[derive(Clone, Debug)]
+pub struct AzureSettings {
+    /// The URL of the account's blob service; Azure's own if `None`.
+    pub endpoint: Option<String>,
+    /// As whom.
+    pub credentials: AzureCredentials,
 }
 
 /// How files and folders look that neither their maker nor anyone since said anything of.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod assemble;
+mod cloud;
 mod config;
 mod control;
 mod dispatch;
@@ -18,7 +19,7 @@ mod socket;
 mod telemetry;
 mod umount;
 
-pub use config::{Changes, Config, Entrance, Looks, S3Settings};
+pub use config::{AzureSettings, Changes, Config, Entrance, GcsSettings, Looks, S3Settings};
 pub use control::{Status, status};
 pub use error::Error;
 pub use fuse::PassthroughWish;
@@ -26,7 +27,7 @@ pub use lifecycle::serve;
 pub use location::{Location, LocationError};
 pub use namespace::Attributes;
 pub use notice::Notice;
-pub use remote::{Addressing, Credentials};
+pub use remote::{Addressing, AzureCredentials, AzureOptions, Credentials, GcsCredentials, Secret};
 pub use store::CacheLimit;
 pub use telemetry::{LogTarget, start_logging};
 pub use umount::{Force, Progress, umount};

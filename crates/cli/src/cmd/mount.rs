@@ -12,6 +12,7 @@ use mount::{
     Notice, PassthroughWish, S3Settings,
 };
 
+use super::access;
 use crate::args::MountArgs;
 use crate::complain;
 use crate::units::CacheSize;
@@ -122,8 +123,11 @@ fn config(args: &MountArgs) -> Result<Config> {
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,
     };
+    let location = Location::parse(&args.url)?;
     Ok(Config {
-        location: Location::parse(&args.url)?,
+        gcs: access::gcs(args, &location)?,
+        azure: access::azure(args, &location)?,
+        location,
         dir: absolute(&args.dir)?,
         s3: S3Settings {
             endpoint: args.endpoint.clone().or_else(endpoint_of_environment),

@@ -14,7 +14,7 @@ use ring::rsa::KeyPair;
 use ring::signature::RSA_PKCS1_SHA256;
 use serde::Deserialize;
 
-use crate::http::{Http, Request, encode, kind_of_status};
+use crate::http::{Failure, Http, Request, encode, kind_of_status};
 use crate::{ErrorKind, ProviderError, Secret, Trouble};
 
 use super::connect::{GcsCredentials, ServiceAccount, User};
@@ -175,7 +175,15 @@ impl Asker {
             ),
         };
         let transient = ErrorKind::Transient { retry_after: None };
-        let failed = |failure: crate::http::Failure| refused(transient, &failure.words());
+        // Where there is no metadata service, nobody has said who we are.
+        let is_machine = matches!(self.source, Source::Machine(_));
+        let failed = |failure: Failure| {
+            let mut refused = refused(transient, &failure.words());
+            if is_machine {
+                refused.said.trouble = Trouble::NoCredentials;
+            }
+            refused
+        };
         let answer = self.http.send(request).await.map_err(failed)?;
         let status = answer.status();
         let body = answer.bytes(ANSWER_BYTES_MAX).await.map_err(failed)?;
