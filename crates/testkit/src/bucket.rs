@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -29,13 +30,21 @@ pub struct Bucket<'a> {
     client: &'a Client,
     name: String,
     endpoint: String,
+    /// The beginning of its URL: all but its name.
+    root: String,
 }
 
 impl<'a> Bucket<'a> {
+    /// A new bucket of S3.
     pub(crate) fn create(client: &'a Client, endpoint: String) -> Bucket<'a> {
+        Bucket::create_in(client, endpoint, "s3:/".to_owned())
+    }
+
+    /// A new bucket, whose URL is `root` and its name.
+    pub(crate) fn create_in(client: &'a Client, endpoint: String, root: String) -> Bucket<'a> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("it-{}", COUNT.fetch_add(1, Ordering::Relaxed));
-        let bucket = Bucket { client, name, endpoint };
+        let bucket = Bucket { client, name, endpoint, root };
         bucket.ask(json!({"do": "create"})).expect("a fresh name is free");
         bucket
     }
@@ -43,7 +52,8 @@ impl<'a> Bucket<'a> {
     /// The same bucket, looked at by another client.
     #[cfg(test)]
     pub(crate) fn through<'b>(&self, client: &'b Client) -> Bucket<'b> {
-        Bucket { client, name: self.name.clone(), endpoint: self.endpoint.clone() }
+        let (name, endpoint, root) = (self.name.clone(), self.endpoint.clone(), self.root.clone());
+        Bucket { client, name, endpoint, root }
     }
 
     /// Its name.
@@ -53,7 +63,7 @@ impl<'a> Bucket<'a> {
 
     /// What `quayfs mount` is given to mount it.
     pub fn url(&self) -> String {
-        format!("s3://{}", self.name)
+        format!("{}/{}", self.root, self.name)
     }
 
     /// The URL of the API it is reached by.
@@ -170,7 +180,7 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// A boto3 process.
+/// A client in a process of its own.
 #[derive(Debug)]
 pub(crate) struct Client {
     dialog: Mutex<Dialog>,
@@ -180,10 +190,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(endpoint: &str, login: &Login, files: PathBuf) -> Client {
-        fs::create_dir_all(&files).expect("the server's folder takes a folder");
+    /// boto3.
+    pub(crate) fn of_s3(endpoint: &str, login: &Login, files: PathBuf) -> Client {
         let mut command = Dialog::command("bucket.py");
         command.args([endpoint, &login.user, &login.secret]);
+        Client::new(command, files)
+    }
+
+    /// What `command`, of a [`Dialog`], runs.
+    pub(crate) fn new(mut command: Command, files: PathBuf) -> Client {
+        fs::create_dir_all(&files).expect("the server's folder takes a folder");
         command.env_clear().envs(clean_env()).env("HOME", &files);
         Client { dialog: Mutex::new(Dialog::new(command)), files }
     }

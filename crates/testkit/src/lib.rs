@@ -2,6 +2,7 @@
 //! checks on our own source.
 
 mod bucket;
+mod clouds;
 mod command;
 mod dialog;
 mod disk;
@@ -21,6 +22,7 @@ mod server;
 pub mod wait;
 
 pub use bucket::{Bucket, Object};
+pub use clouds::{Cloud, Emulator};
 pub use command::{Finished, run};
 pub use disk::SmallDisk;
 pub use files::{

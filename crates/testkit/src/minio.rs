@@ -67,7 +67,7 @@ impl MinIo {
     /// A new empty bucket.
     pub fn bucket(&self) -> Bucket<'_> {
         let client = self.client.get_or_init(|| {
-            Client::new(&self.endpoint(), &Login::root(), self.folder.join("client"))
+            Client::of_s3(&self.endpoint(), &Login::root(), self.folder.join("client"))
         });
         Bucket::create(client, self.endpoint())
     }
@@ -194,7 +194,7 @@ mod tests {
         let bucket = store.bucket();
         bucket.put("seen", b"bytes");
         let client =
-            super::Client::new(&store.endpoint(), &store.reader(), store.folder.join("reader"));
+            super::Client::of_s3(&store.endpoint(), &store.reader(), store.folder.join("reader"));
         let seen = bucket.through(&client);
         assert_eq!(seen.get("seen").as_deref(), Some(&b"bytes"[..]));
         assert!(seen.try_put("unseen", b"bytes").is_err_and(|error| error == "AccessDenied"));

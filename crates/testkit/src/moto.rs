@@ -55,7 +55,7 @@ impl Moto {
             return None;
         }
         let login = Login::root();
-        let client = Client::new(&format!("http://{address}"), &login, folder.join("client"));
+        let client = Client::of_s3(&format!("http://{address}"), &login, folder.join("client"));
         Some(Moto { address, client, _server: server })
     }
 }

@@ -9,6 +9,7 @@ mod attributes;
 mod bytes;
 mod close_to_open;
 mod closing;
+mod clouds;
 mod command_line;
 mod concurrency;
 mod conflicts;

@@ -1,0 +1,88 @@
+//! Buckets of other clouds, judged by the clouds' own clients.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+use testkit::{Cloud, Emulator, close, noise, wait, write_new};
+
+use crate::TTL;
+
+#[test]
+fn a_bucket_of_googles_is_a_file_system_and_stays_a_bucket() {
+    check(Cloud::Google);
+}
+
+#[test]
+fn a_container_of_azures_is_a_file_system_and_stays_a_container() {
+    check(Cloud::Azure);
+}
+
+#[test]
+fn a_prefix_of_another_cloud_is_a_border() {
+    for cloud in [Cloud::Google, Cloud::Azure] {
+        let emulator = Emulator::start(cloud);
+        let bucket = emulator.bucket();
+        bucket.put("in/seen", b"1");
+        bucket.put("out", b"2");
+        let mount = emulator.plan(&format!("{}/in", bucket.url())).flags(["--part-size", "5MiB"]);
+        let mount = mount.mount();
+        let names = || -> Vec<String> {
+            let entries = fs::read_dir(mount.path()).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        assert_eq!(names(), ["seen"], "{cloud:?}");
+        // In parts, which are to be nowhere in the end.
+        let bytes = noise(1, 12_000_000);
+        write_new(&mount.join("new"), &bytes).unwrap();
+        assert_eq!(bucket.keys(), ["in/new", "in/seen", "out"], "{cloud:?}");
+        assert!(bucket.get("in/new").unwrap() == bytes, "{cloud:?}");
+        mount.umount();
+    }
+}
+
+/// Writes, edits, renames and removes through a mount, and looks at it from the other side.
+fn check(cloud: Cloud) {
+    let emulator = Emulator::start(cloud);
+    let bucket = emulator.bucket();
+    let mount = emulator.plan(&bucket.url()).mount();
+
+    // Out: a file in one request, and one in parts.
+    let (small, mut large) = (noise(1, 300_000), noise(2, 40_000_000));
+    fs::create_dir(mount.join("a folder")).unwrap();
+    write_new(&mount.join("a folder/small ü+%"), &small).unwrap();
+    write_new(&mount.join("large"), &large).unwrap();
+    assert!(bucket.get("a folder/small ü+%").unwrap() == small);
+    assert!(bucket.get("large").unwrap() == large);
+
+    // Edited in the middle.
+    let file = fs::File::options().write(true).open(mount.join("large")).unwrap();
+    file.write_all_at(b"edit", 20_000_000).unwrap();
+    close(file).unwrap();
+    large[20_000_000..20_000_004].copy_from_slice(b"edit");
+    assert!(bucket.get("large").unwrap() == large);
+
+    // In: what others put appears, and what they replace is replaced.
+    for version in 3..5 {
+        let theirs = noise(version, 500_000 + usize::try_from(version).unwrap());
+        bucket.put("theirs/b/c", &theirs);
+        wait::until("the object to be read", TTL, || {
+            fs::read(mount.join("theirs/b/c")).is_ok_and(|read| read == theirs)
+        });
+    }
+
+    // Renamed and removed.
+    fs::rename(mount.join("a folder/small ü+%"), mount.join("moved")).unwrap();
+    assert!(bucket.get("moved").unwrap() == small);
+    assert!(bucket.get("a folder/small ü+%").is_none());
+    fs::set_permissions(mount.join("moved"), fs::Permissions::from_mode(0o751)).unwrap();
+    fs::remove_file(mount.join("large")).unwrap();
+    assert!(bucket.get("large").is_none());
+    mount.umount();
+
+    // All of it is there for the next mount, on another machine.
+    let mount = emulator.plan(&bucket.url()).mount();
+    assert!(fs::read(mount.join("moved")).unwrap() == small);
+    assert_eq!(fs::metadata(mount.join("moved")).unwrap().permissions().mode() & 0o7777, 0o751);
+    assert!(mount.join("a folder").is_dir() && !mount.join("large").exists());
+    mount.umount();
+}
