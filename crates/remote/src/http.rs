@@ -32,6 +32,7 @@ use http::Method;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 
+use answer::STALL_MAX;
 use connect::Connector;
 use sending::Sending;
 
@@ -40,9 +41,6 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// As [`ANSWER_MAX`], for what the store may work on for long, or a slow line send.
 const WORK_MAX: Duration = Duration::from_mins(15);
-
-/// How long a stream may stand still, in either direction, before it is given up.
-const STALL_MAX: Duration = Duration::from_secs(20);
 
 /// Up to here a body has no more time than any other request: a line that is slower is down.
 const SMALL_BYTES_MAX: u64 = 1 << 20;

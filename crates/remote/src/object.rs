@@ -119,7 +119,7 @@ pub struct ListRequest {
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// An object. Its metadata is not in listings and empty here.
+    /// An object. Its metadata is empty where the store's listings do not tell it (S3).
     Object(Key, Meta),
     /// All keys that begin with this, which ends in `/`.
     Prefix(Key),

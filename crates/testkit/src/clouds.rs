@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::bucket::{Bucket, Client};
 use crate::dialog::Dialog;
-use crate::minio::{answers, free_address};
+use crate::minio::{free_address, says};
 use crate::mount::Plan;
 use crate::place::{Scratch, dev_dir, tool};
 use crate::server::Server;
@@ -73,11 +73,12 @@ impl Emulator {
         let folder = Scratch::new().into_path();
         let mut server = Server::new(&command(cloud, address, &folder), &folder);
         server.start();
-        let ask = match cloud {
-            Cloud::Google => "/_internal/healthcheck",
-            Cloud::Azure => "/",
+        let (path, status) = match cloud {
+            Cloud::Google => ("/_internal/healthcheck", "200"),
+            // A refusal: it tells nobody how it is.
+            Cloud::Azure => ("/", "400"),
         };
-        let live = || answers(address, ask);
+        let live = || says(address, path, status);
         wait::until("the emulator to answer", READY_WITHIN, || live() || !server.is_alive());
         if !server.is_alive() {
             return None;

@@ -160,6 +160,11 @@ fn is_live(address: SocketAddr) -> bool {
 
 /// Whether a server there says of `path` that all is well.
 pub(crate) fn answers(address: SocketAddr, path: &str) -> bool {
+    says(address, path, "200")
+}
+
+/// Whether a server there answers for `path` with `status`.
+pub(crate) fn says(address: SocketAddr, path: &str, status: &str) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
@@ -170,7 +175,7 @@ pub(crate) fn answers(address: SocketAddr, path: &str) -> bool {
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    ask().is_ok_and(|answer| answer.starts_with(&format!("HTTP/1.1 {status}")))
 }
 
 #[cfg(test)]

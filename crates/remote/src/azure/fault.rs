@@ -13,7 +13,7 @@ const WORDS_BYTES_MAX: usize = 64 << 10;
 /// The error that an answer which is no success speaks of.
 pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer, now_secs: i64) -> Error {
     let status = answer.status();
-    let wait = retry_after(&answer, now_secs);
+    let wait = answer.header("retry-after").and_then(|header| retry_after(header, now_secs));
     let request_id = answer.header("x-ms-request-id").map(str::to_owned);
     let header = answer.header("x-ms-error-code").map(str::to_owned);
     // A body that does not come changes nothing of what the status says.

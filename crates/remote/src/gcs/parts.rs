@@ -20,9 +20,9 @@ use crate::{
     Condition, Error, ErrorKind, Key, ListRequest, Metadata, PartNumber, PartTag, Result, Version,
 };
 
-use super::Shared;
 use super::call::{Call, name};
 use super::json::{self, Written};
+use super::objects::{self, Shared};
 
 /// How many objects are composed at a time.
 const SOURCES_MAX: usize = 32;
@@ -108,12 +108,12 @@ async fn compose(
 ) -> Result<Version> {
     let op = "upload complete";
     let mut call = Call::object(op, Method::POST, key)?
-        .queries(super::condition("ifGenerationMatch", op, key, condition)?)
+        .queries(objects::condition("ifGenerationMatch", op, key, condition)?)
         .json(json::compose(sources, metadata))
         .long();
     call.path.push_str("/compose");
     let written: Written = shared.bucket.ask(call).await?;
-    super::written(op, key, &written)
+    objects::written(op, key, &written)
 }
 
 /// Removes what is left of an upload.

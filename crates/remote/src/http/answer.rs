@@ -1,6 +1,7 @@
 //! An answer whose headers are there: its body as a stream, or whole if it is small.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Clock;
 use bytes::{Bytes, BytesMut};
@@ -9,7 +10,10 @@ use futures::stream::{BoxStream, StreamExt as _};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
-use super::{Failure, STALL_MAX};
+use super::fault::Failure;
+
+/// How long a stream may stand still, in either direction, before it is given up.
+pub(super) const STALL_MAX: Duration = Duration::from_secs(20);
 
 /// The beginning of an answer.
 #[derive(Debug)]

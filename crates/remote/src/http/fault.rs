@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::Answer;
 use super::text::parse_http_date;
 use crate::{Error, ErrorKind, Key, ProviderError, Trouble};
 
@@ -85,12 +84,8 @@ pub(crate) fn kind_of_status(status: u16) -> (ErrorKind, Trouble) {
     }
 }
 
-/// How long the answer asks to wait, in seconds or until a date that is compared with `now`.
-pub(crate) fn retry_after(answer: &Answer, now_secs: i64) -> Option<Duration> {
-    parse_retry_after(answer.header("retry-after")?, now_secs)
-}
-
-fn parse_retry_after(header: &str, now_secs: i64) -> Option<Duration> {
+/// How long a `Retry-After` asks to wait: in seconds, or until a date that is compared with now.
+pub(crate) fn retry_after(header: &str, now_secs: i64) -> Option<Duration> {
     let header = header.trim();
     let seconds = header.parse::<u64>().ok().or_else(|| {
         let until = parse_http_date(header)?.secs;
@@ -103,7 +98,7 @@ fn parse_retry_after(header: &str, now_secs: i64) -> Option<Duration> {
 mod tests {
     use std::time::Duration;
 
-    use super::{TRANSIENT, kind_of_status, parse_retry_after};
+    use super::{TRANSIENT, kind_of_status, retry_after};
     use crate::ErrorKind;
 
     #[test]
@@ -135,9 +130,9 @@ mod tests {
             ("-1", None),
             ("99999999999999999999", None),
         ] {
-            let got = parse_retry_after(header, 784_111_740);
+            let got = retry_after(header, 784_111_740);
             assert_eq!(got, want.map(Duration::from_secs), "{header}");
         }
-        assert_eq!(parse_retry_after(date, 784_111_900), Some(Duration::ZERO));
+        assert_eq!(retry_after(date, 784_111_900), Some(Duration::ZERO));
     }
 }

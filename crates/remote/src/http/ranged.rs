@@ -5,8 +5,9 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
+use super::answer::Answer;
+use super::fault::Failure;
 use super::text::parse_content_range;
-use super::{Answer, Failure};
 use crate::{Body, Error, ErrorKind, Key, Result, Version};
 
 const OP: &str = "get";
