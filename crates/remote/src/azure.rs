@@ -32,8 +32,9 @@ use crate::behind::is_behind;
 use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version, metadata,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version,
+    metadata,
 };
 use call::{Call, Container};
 
@@ -318,12 +319,12 @@ impl Remote for Azure {
 
     async fn copy(
         &self,
-        from: &Key,
-        version: &Version,
+        original: Original<'_>,
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
         let op = "copy";
+        let Original { key: from, version, .. } = original;
         let call = Call::new(op, Method::PUT, to)
             .header("x-ms-copy-source", self.shared.container.source_url(op, from)?)
             .header("x-ms-source-if-match", text::etag(version))

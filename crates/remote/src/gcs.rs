@@ -24,8 +24,8 @@ use crate::behind::is_behind;
 use crate::http::{Asked, collect, range_header, ranged};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Page, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -194,14 +194,9 @@ impl Remote for Gcs {
         parts::remove(&self.shared, &upload).await
     }
 
-    async fn copy(
-        &self,
-        from: &Key,
-        version: &Version,
-        to: &Key,
-        wanted: &Condition,
-    ) -> Result<Version> {
+    async fn copy(&self, original: Original<'_>, to: &Key, wanted: &Condition) -> Result<Version> {
         let op = "copy";
+        let Original { key: from, version, .. } = original;
         let mut call = Call::object(op, Method::POST, from)?
             .query("ifSourceGenerationMatch", generation(op, from, version)?)
             .queries(condition("ifGenerationMatch", op, to, wanted)?)

@@ -7,7 +7,7 @@ use base::{Rng, SystemClock};
 use crate::http::recording::Recording;
 use crate::{
     Azure, AzureCredentials, AzureOptions, Condition, ErrorKind, Key, ListRequest, Metadata,
-    PutOptions, Remote, Secret, Version,
+    Original, PutOptions, Remote, Secret, Version,
 };
 
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
@@ -24,7 +24,8 @@ async fn a_shared_access_signature_goes_with_every_url_and_into_no_error() {
     let (key, to) = (Key::from("a b"), Key::from("c"));
     let options = PutOptions { condition: Condition::Absent, metadata: Metadata::new() };
     let version = azure.put(&key, "123456789".into(), &options).await.unwrap();
-    let copied = azure.copy(&key, &version, &to, &Condition::Is(Version::new("0x9"))).await;
+    let original = Original { key: &key, version: &version, size: 9 };
+    let copied = azure.copy(original, &to, &Condition::Is(Version::new("0x9"))).await;
     assert_eq!(copied.unwrap(), Version::new("0x2"));
     let error = azure.head(&key).await.unwrap_err();
     let shown = format!("{error} {error:?} {azure:?}");
@@ -57,7 +58,8 @@ async fn a_copy_is_waited_for_and_is_the_one_that_was_asked_for() {
         let server = Recording::start(&[&first, &first, &last]).await;
         let azure = azure(&server, AzureCredentials::Anonymous);
         let (from, to) = (Key::from("a"), Key::from("b"));
-        let copied = azure.copy(&from, &Version::new("0x1"), &to, &Condition::Always).await;
+        let original = Original { key: &from, version: &Version::new("0x1"), size: 1 };
+        let copied = azure.copy(original, &to, &Condition::Always).await;
         assert_eq!(copied.map_err(|error| error.kind), want);
         assert_eq!(server.asked()[2].line, "HEAD /account/c/b");
     }

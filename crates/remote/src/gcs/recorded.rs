@@ -12,8 +12,8 @@ use futures::future::BoxFuture;
 
 use crate::http::recording::Recording;
 use crate::{
-    Condition, ErrorKind, Gcs, GcsCredentials, GcsOptions, Key, ListRequest, Metadata, PartNumber,
-    PartTag, PutOptions, Remote, Secret, Trouble, Version,
+    Condition, ErrorKind, Gcs, GcsCredentials, GcsOptions, Key, ListRequest, Metadata, Original,
+    PartNumber, PartTag, PutOptions, Remote, Secret, Trouble, Version,
 };
 
 const KEY: &str = include_str!("test-key.pem");
@@ -30,8 +30,9 @@ async fn a_copy_names_both_generations_and_goes_on_until_it_is_done() {
     .await;
     let gcs = gcs(&server, GcsCredentials::Anonymous);
     let (from, to, seven) = (Key::from("a/b"), Key::from("c d"), Version::new("7"));
-    assert_eq!(gcs.copy(&from, &seven, &to, &Condition::Absent).await.unwrap(), Version::new("9"));
-    let late = gcs.copy(&from, &seven, &to, &Condition::Is(Version::new("8"))).await;
+    let original = Original { key: &from, version: &seven, size: 1 };
+    assert_eq!(gcs.copy(original, &to, &Condition::Absent).await.unwrap(), Version::new("9"));
+    let late = gcs.copy(original, &to, &Condition::Is(Version::new("8"))).await;
     assert_eq!(late.unwrap_err().kind, ErrorKind::Changed);
     let path = "POST /storage/v1/b/b/o/a%2Fb/rewriteTo/b/b/o/c%20d";
     let fields = "fields=done%2CrewriteToken%2Cresource%28generation%29";
