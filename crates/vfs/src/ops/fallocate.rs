@@ -93,14 +93,14 @@ impl Vfs {
         Ok(Here::Done(Change::Room))
     }
 
-    /// The bytes are as they were, but not what is known of the file.
+    /// The bytes are as they were, but local disks count it as a change all the same.
     async fn note_room(&self, file: &File) -> Result<()> {
         let now = self.clock.wall();
         if file.state.read().name == Named::Yes {
-            let change = SetAttr { ctime: Some(now), ..SetAttr::default() };
+            let change = SetAttr { mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
             self.namespace.set_attr(file.ino(), change).await?;
         }
-        file.attributes_changed(None, now);
+        file.attributes_changed(Some(now), now);
         Ok(())
     }
 }

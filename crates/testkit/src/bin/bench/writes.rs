@@ -1,0 +1,198 @@
+//! Writes: small files, a large one, changes of a large one, and a tree of sources.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use testkit::{Bucket, Mount, Plan, Scratch, noise, run, wait};
+
+use crate::report::{Rates, Report, median, say};
+use crate::{MIB, PROBE_WITHIN, drop_caches, make, mib_per_second, raw};
+
+const SMALL_FILES: usize = 1_000;
+const SMALL_BYTES: usize = 500;
+const WRITERS: usize = 16;
+const LARGE_BYTES: u64 = 1024 * MIB;
+const EDITS: u64 = 1_000;
+const EDIT_BYTES: usize = 4096;
+const SOURCES: usize = 3_000;
+const FOLDERS: usize = 200;
+const TURNS: usize = 3;
+
+/// When a close returns.
+#[derive(Clone, Copy)]
+enum Commit {
+    /// When the bucket has the bytes.
+    Close,
+}
+
+impl Commit {
+    fn plan(self, bucket: &Bucket<'_>) -> Plan {
+        match self {
+            Commit::Close => Plan::of(bucket),
+        }
+    }
+}
+
+/// Many small files by one writer and by many, against as many requests at a time.
+pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
+    for writers in [1, WRITERS] {
+        let (mut plain, mut ours) = (Vec::new(), Vec::new());
+        for turn in 1..=TURNS {
+            say(&format!("small files, {writers} at a time, turn {turn} of {TURNS}"));
+            plain.push(timed_puts(bucket, writers));
+            let mount = Commit::Close.plan(bucket).mount();
+            let folder = mount.join(format!("small-{writers}-{turn}"));
+            fs::create_dir(&folder).expect("the mount takes a folder");
+            ours.push(timed(|| write_small(&folder, writers)));
+            report_memory(&mount, "small files", turn, report);
+            mount.umount();
+        }
+        let rate = |took| f64::from(u32::try_from(SMALL_FILES).expect("small")) / took;
+        let rates = Rates { reference: rate(median(plain)), ours: rate(median(ours)) };
+        let what =
+            format!("{SMALL_FILES} files of {SMALL_BYTES} bytes, {writers} at a time, per s");
+        report.add(&what, "raw PUTs", rates);
+    }
+}
+
+/// One GiB, written from start to end and synced.
+pub(crate) fn large_file(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
+    let local = folder.path().join("large");
+    make(&local, LARGE_BYTES);
+    let (mut plain, mut ours) = (Vec::new(), Vec::new());
+    for turn in 1..=TURNS {
+        say(&format!("a large file, turn {turn} of {TURNS}"));
+        let mut upload = raw(bucket.endpoint(), bucket);
+        plain.push(timed_by_itself(upload.args(["upload", "raw-large"]).arg(&local)));
+        let mount = Commit::Close.plan(bucket).mount();
+        ours.push(timed(|| copy_and_sync(&local, &mount.join("large"))));
+        report_memory(&mount, "a large file", turn, report);
+        mount.umount();
+    }
+    let rate = |took| mib_per_second(LARGE_BYTES, took);
+    let rates = Rates { reference: rate(median(plain)), ours: rate(median(ours)) };
+    report.add("write 1 GiB and fsync, MiB/s", "raw upload in parts", rates);
+}
+
+/// Small changes all over a large object, against the same in a local file.
+pub(crate) fn edits(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
+    let local = folder.path().join("edited");
+    make(&local, LARGE_BYTES);
+    bucket.put_file("edited", &local);
+    let (mut native, mut ours) = (Vec::new(), Vec::new());
+    for turn in 1..=TURNS {
+        say(&format!("changes of a large file, turn {turn} of {TURNS}"));
+        drop_caches();
+        native.push(timed(|| edit(&local)));
+        let mount = Commit::Close.plan(bucket).mount();
+        ours.push(timed(|| edit(&mount.join("edited"))));
+        report_memory(&mount, "changes of a large file", turn, report);
+        mount.umount();
+    }
+    let rate = |took| f64::from(u32::try_from(EDITS).expect("small")) / took;
+    let rates = Rates { reference: rate(median(native)), ours: rate(median(ours)) };
+    report.add("4 KiB changes of 1 GiB that is not here, and fsync, per s", "local file", rates);
+}
+
+/// A tree of sources comes out of its archive.
+pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
+    let archive = make_archive(folder);
+    let (mut native, mut ours) = (Vec::new(), Vec::new());
+    for turn in 1..=TURNS {
+        say(&format!("a tree of sources, turn {turn} of {TURNS}"));
+        let place = folder.folder(format!("untar-{turn}"));
+        native.push(timed(|| extract(&archive, &place)));
+        let mount = Commit::Close.plan(bucket).mount();
+        let place = mount.join(format!("untar-{turn}"));
+        fs::create_dir(&place).expect("the mount takes a folder");
+        ours.push(timed(|| extract(&archive, &place)));
+        report_memory(&mount, "a tree of sources", turn, report);
+        mount.umount();
+    }
+    let rate = |took| f64::from(u32::try_from(SOURCES).expect("small")) / took;
+    let rates = Rates { reference: rate(median(native)), ours: rate(median(ours)) };
+    report.add("untar 3,000 sources, files per s", "local disk", rates);
+}
+
+fn timed_puts(bucket: &Bucket<'_>, at_a_time: usize) -> f64 {
+    let mut puts = raw(bucket.endpoint(), bucket);
+    puts.args(["puts", &SMALL_FILES.to_string(), &SMALL_BYTES.to_string(), &at_a_time.to_string()]);
+    timed_by_itself(&mut puts)
+}
+
+/// What the program says that it took, without its start.
+fn timed_by_itself(program: &mut Command) -> f64 {
+    let finished = run(program, PROBE_WITHIN);
+    let micros: f64 = finished.ok().trim().parse().expect("the program prints a number");
+    micros / 1e6
+}
+
+fn write_small(folder: &Path, writers: usize) {
+    let bytes = noise(1, SMALL_BYTES);
+    thread::scope(|scope| {
+        for writer in 0..writers {
+            let bytes = &bytes;
+            scope.spawn(move || {
+                for number in (writer..SMALL_FILES).step_by(writers) {
+                    fs::write(folder.join(number.to_string()), bytes).expect("the mount takes it");
+                }
+            });
+        }
+    });
+}
+
+fn copy_and_sync(from: &Path, to: &Path) {
+    let (mut from, mut to) =
+        (File::open(from).expect("made above"), File::create(to).expect("the mount takes a file"));
+    std::io::copy(&mut from, &mut to).expect("the mount takes the bytes");
+    to.sync_all().expect("the bucket takes the bytes");
+}
+
+fn edit(path: &Path) {
+    let file = File::options().write(true).open(path).expect("it is there");
+    // Far apart, and in no order that a reader ahead could guess.
+    let step = LARGE_BYTES / EDITS;
+    for number in 0..EDITS {
+        let at = (number * 619 % EDITS) * step;
+        file.write_all_at(&noise(number, EDIT_BYTES), at).expect("it can be changed");
+    }
+    file.sync_all().expect("it can be synced");
+}
+
+fn make_archive(folder: &Scratch) -> std::path::PathBuf {
+    let tree = folder.folder("sources");
+    for number in 0..SOURCES {
+        let place = tree.join(format!("part-{}", number % FOLDERS));
+        fs::create_dir_all(&place).expect("the scratch disk takes a folder");
+        let bytes = noise(number as u64, 500 + number * 7919 % 15_000);
+        fs::write(place.join(format!("source-{number}.c")), bytes).expect("the scratch disk");
+    }
+    let archive = folder.path().join("sources.tar");
+    run(Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(&tree).arg("."), PROBE_WITHIN)
+        .ok();
+    archive
+}
+
+fn extract(archive: &Path, place: &Path) {
+    run(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(place), PROBE_WITHIN).ok();
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let started = wait::now();
+    work();
+    started.elapsed().as_secs_f64()
+}
+
+/// What the daemon took of memory at most; once for each kind of work.
+fn report_memory(mount: &Mount, what: &str, turn: usize, report: &mut Report) {
+    if turn != TURNS {
+        return;
+    }
+    let status = mount.status();
+    let status = fs::read_to_string(format!("/proc/{}/status", status["pid"])).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    report.remark(format!("Memory at most, {what}: {}.", peak.unwrap_or("not told").trim()));
+}
