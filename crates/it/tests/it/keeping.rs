@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, Timespec, Timestamps, XattrFlags, getxattr, listxattr, lsetxattr,
-    makedev, mknodat, removexattr, setxattr, utimensat,
+    AtFlags, CWD, FileType, Mode, RenameFlags, Timespec, Timestamps, XattrFlags, getxattr,
+    listxattr, lsetxattr, makedev, mknodat, removexattr, renameat_with, setxattr, utimensat,
 };
 use rustix::io::Errno;
 use testkit::{MinIo, Mount, Plan, run, wait, write_new};
@@ -45,20 +45,20 @@ fn set_times(path: &Path) {
         last_access: at(1_234_567_890, 1),
         last_modification: at(981_173_106, 987_654_321),
     };
-    utimensat(rustix::fs::CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
 }
 
 const EVERYTHING: [&str; 7] =
     ["file", "folder", "folder/inner", "link", "fifo", "device", "theirs"];
 
-/// One of everything, unlike anybody's defaults.
-fn make_everything(mount: &Mount) {
-    let at = |name: &str| mount.join(name);
+/// One of everything in `folder`, unlike anybody's defaults.
+fn make_everything(folder: &Path) {
+    let at = |name: &str| folder.join(name);
     write_new(&at("file"), b"bytes").unwrap();
     fs::create_dir(at("folder")).unwrap();
     write_new(&at("folder/inner"), b"more bytes").unwrap();
     symlink("folder/inner", at("link")).unwrap();
-    let (cwd, mode) = (rustix::fs::CWD, Mode::from_raw_mode(0o640));
+    let (cwd, mode) = (CWD, Mode::from_raw_mode(0o640));
     mknodat(cwd, at("fifo"), FileType::Fifo, mode, 0).unwrap();
     mknodat(cwd, at("device"), FileType::CharacterDevice, mode, makedev(1, 3)).unwrap();
     for name in EVERYTHING {
@@ -78,8 +78,8 @@ fn make_everything(mount: &Mount) {
     set_times(&at("folder"));
 }
 
-fn looks(mount: &Mount) -> Vec<String> {
-    EVERYTHING.iter().map(|name| format!("{name} {}", look(&mount.join(name)))).collect()
+fn looks(folder: &Path) -> Vec<String> {
+    EVERYTHING.iter().map(|name| format!("{name} {}", look(&folder.join(name)))).collect()
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
     let (bucket, mount) = mounted();
     bucket.put("theirs", b"of somebody else");
     wait::until("their object to appear", TTL, || mount.join("theirs").exists());
-    make_everything(&mount);
-    let before = looks(&mount);
+    make_everything(mount.path());
+    let before = looks(mount.path());
     let mount = mount.umount().mount();
-    assert_eq!(looks(&mount), before);
+    assert_eq!(looks(mount.path()), before);
     let mut value = [0; 16];
     let length = getxattr(mount.join("file"), "user.origin", &mut value[..]).unwrap();
     assert_eq!(&value[..length], b"\x00\xffbytes");
@@ -101,7 +101,34 @@ fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
     let listed = run(Command::new("ls").arg("-ln").arg(other.path()), WITHIN);
     let listed = listed.ok();
     assert!(listed.contains("link -> folder/inner"), "{listed}");
-    assert_eq!(looks(&other), before);
+    assert_eq!(looks(other.path()), before);
+}
+
+#[test]
+fn everything_that_can_be_said_of_names_goes_with_a_folder_that_moves_or_changes_places() {
+    let (bucket, mount) = mounted();
+    bucket.put("old/theirs", b"of somebody else");
+    wait::until("their object to appear", TTL, || mount.join("old/theirs").exists());
+    make_everything(&mount.join("old"));
+    let before = looks(&mount.join("old"));
+    fs::rename(mount.join("old"), mount.join("new")).unwrap();
+    assert_eq!(looks(&mount.join("new")), before);
+    let mount = mount.umount().mount();
+    assert_eq!(looks(&mount.join("new")), before);
+
+    fs::create_dir(mount.join("other")).unwrap();
+    write_new(&mount.join("other/file"), b"of the other").unwrap();
+    fs::set_permissions(mount.join("other/file"), fs::Permissions::from_mode(0o604)).unwrap();
+    let other = look(&mount.join("other/file"));
+    let exchange = RenameFlags::EXCHANGE;
+    renameat_with(CWD, mount.join("new"), CWD, mount.join("other"), exchange).unwrap();
+    for mount in [&mount, &Plan::of(&bucket).mount()] {
+        let places = [looks(&mount.join("other")), vec![look(&mount.join("new/file"))]];
+        assert_eq!(places, [before.clone(), vec![other.clone()]]);
+    }
+    let mount = mount.umount().mount();
+    assert_eq!(looks(&mount.join("other")), before);
+    assert_eq!(look(&mount.join("new/file")), other);
 }
 
 #[test]
