@@ -14,6 +14,7 @@
 //! - A number stays with the bytes it was given for while the kernel holds it: when someone else
 //!   replaces the object, the name gets a new node, and the old one lives on without a name.
 
+mod alike;
 mod ask;
 mod attributes;
 mod carry;
@@ -42,6 +43,7 @@ mod nodes;
 mod numbers;
 mod options;
 mod pages;
+mod persist;
 mod publish;
 mod record;
 mod rename;
@@ -52,6 +54,7 @@ mod shared;
 mod spans;
 mod split;
 mod stream;
+mod swap;
 mod sweep;
 mod tell;
 #[cfg(test)]
@@ -71,7 +74,7 @@ use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
 use parking_lot::Mutex;
 use remote::Remote;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 pub use self::options::{Attributes, BucketOptions};
 pub use self::replay::Finished;
@@ -130,6 +133,7 @@ impl Bucket {
                 turns: Turns::default(),
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
+                rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),
             }),
         }
     }

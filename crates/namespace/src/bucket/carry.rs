@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use remote::{
-    Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Original, Result, UPLOAD_ID,
-    Version,
+    Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Original, Result, Version,
 };
 
 use super::journal::Record;
@@ -96,18 +95,6 @@ fn step(marked: bool, source: &Meta, there: Option<&Meta>) -> Step {
     }
 }
 
-/// Whether one object is a copy of the other, as far as both can tell: a store gives copies of what
-/// was uploaded in parts another version.
-pub(super) fn is_copy(source: &Meta, copy: &Meta) -> bool {
-    let ids = (source.metadata.get(UPLOAD_ID), copy.metadata.get(UPLOAD_ID));
-    let alike = match ids {
-        (Some(source), Some(copy)) => source == copy,
-        (None, None) => source.metadata == copy.metadata && source.modified <= copy.modified,
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    source.size == copy.size && (source.version == copy.version || alike)
-}
-
 impl Shared {
     /// Copies everything on `route` for the move `of`, which is in the journal. What is under way
     /// when something fails is waited for: it might arrive after it was cleared away.
@@ -170,7 +157,7 @@ impl Shared {
         let Some(source) = source else { return Ok(()) };
         let copy = copy.filter(|_| destination == Destination::Begun);
         let copied = match copy {
-            Some(copy) if is_copy(&source, &copy) => {
+            Some(copy) if self.is_copied(route, b"", (&source, &copy)).await? => {
                 Copied::Yes { rest: Vec::new(), old: source.version, new: copy.version }
             }
             Some(_) => Copied::InTheWay,
@@ -228,11 +215,13 @@ impl Shared {
             }
             Step::Copy => self.copy_object(route, rest, source).await,
             Step::Compare => match self.compare(route, &rest).await? {
-                (Some(source), Some(copy)) if is_copy(&source, &copy) => {
+                (Some(source), Some(copy)) => {
+                    if !self.is_copied(route, &rest, (&source, &copy)).await? {
+                        return Ok(Copied::InTheWay);
+                    }
                     Ok(Copied::Yes { rest, old: source.version, new: copy.version })
                 }
                 (Some(source), None) => self.copy_object(route, rest, source).await,
-                (Some(_), Some(_)) => Ok(Copied::InTheWay),
                 (None, _) => Ok(Copied::Gone),
             },
         }
@@ -255,16 +244,28 @@ impl Shared {
                 (Some(source), _) if source.version != old => {
                     (old, size) = (source.version, source.size);
                 }
-                // An earlier try whose answer was lost.
-                (Some(source), Some(copy)) if is_copy(&source, &copy) => {
-                    return Ok(Copied::Yes { rest, old, new: copy.version });
+                (Some(source), Some(copy)) => {
+                    // An earlier try whose answer was lost.
+                    if self.is_copied(route, &rest, (&source, &copy)).await? {
+                        return Ok(Copied::Yes { rest, old, new: copy.version });
+                    }
+                    break;
                 }
-                (Some(_), Some(_)) => break,
                 (Some(_), None) => {}
             }
         }
         tracing::warn!(key = %to, "not moved: others are at work there");
         Ok(Copied::InTheWay)
+    }
+
+    async fn is_copied(
+        &self,
+        route: &Route,
+        rest: &[u8],
+        (source, copy): (&Meta, &Meta),
+    ) -> Result<bool> {
+        let (from, to) = (route.from.join(rest), route.to.join(rest));
+        self.is_copy((&from, source), (&to, copy)).await
     }
 
     /// Both ends of the way of one object, with their metadata.
@@ -318,33 +319,39 @@ impl Shared {
 
     /// Removes again what was copied on `route`.
     pub(super) async fn uncopy(self: &Arc<Self>, route: &Route, marks: &Marks) -> Result<()> {
+        if !is_prefix(&route.to) {
+            let Some(copy) = there(self.remote.head(&route.to).await)? else { return Ok(()) };
+            return self.uncopy_object(route, (Vec::new(), copy), marks).await;
+        }
         let mut outcome = Ok(());
         let stop = AtomicBool::new(false);
         let mut removals = self
             .objects(&route.to)
             .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
-            .map(|found| {
-                let (shared, route) = (Arc::clone(self), route.clone());
-                let found = found.map(|(rest, meta)| {
-                    let marked = marks.has(Side::To, &rest, &meta.version);
-                    (rest, marked)
-                });
-                async move {
-                    let (rest, marked) = found?;
-                    let ours = marked
-                        || match shared.compare(&route, &rest).await? {
-                            (Some(source), Some(copy)) => is_copy(&source, &copy),
-                            (None, _) | (_, None) => false,
-                        };
-                    if ours { shared.remote.delete(&route.to.join(&rest)).await } else { Ok(()) }
-                }
-            })
+            .map(|found| async move { self.uncopy_object(route, found?, marks).await })
             .buffer_unordered(REQUESTS_MAX);
         while let Some(removed) = removals.next().await {
             stop.fetch_or(removed.is_err(), Ordering::Relaxed);
             outcome = outcome.and(removed);
         }
         outcome
+    }
+
+    /// Removes one object of those at the destination, if it was copied there.
+    async fn uncopy_object(
+        &self,
+        route: &Route,
+        (rest, found): Found,
+        marks: &Marks,
+    ) -> Result<()> {
+        let ours = marks.has(Side::To, &rest, &found.version)
+            || match self.compare(route, &rest).await? {
+                (Some(source), Some(copy)) => {
+                    self.is_copied(route, &rest, (&source, &copy)).await?
+                }
+                (None, _) | (_, None) => false,
+            };
+        if ours { self.remote.delete(&route.to.join(&rest)).await } else { Ok(()) }
     }
 
     /// Every object below `prefix`, in the order of the keys, page by page.
@@ -426,6 +433,18 @@ impl Ahead {
 }
 
 impl Cargo {
+    /// One object, the version that was copied and that of the copy.
+    pub(super) fn of_one(old: &Version, new: &Version) -> Cargo {
+        let mut cargo = Cargo::default();
+        cargo.marks.extend(&[mark(Side::From, b"", old), mark(Side::To, b"", new)]);
+        cargo
+    }
+
+    /// For another try, which need not do again what has a mark.
+    pub(super) fn again(self) -> Cargo {
+        Cargo { marks: self.marks, ..Cargo::default() }
+    }
+
     fn add(&mut self, before: &Marks, rest: Vec<u8>, old: Version, new: Version) {
         self.objects += 1;
         if !before.has(Side::From, &rest, &old) {

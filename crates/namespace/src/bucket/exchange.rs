@@ -16,7 +16,9 @@ use super::journal::{Exchange, Record};
 use super::keys;
 use super::land::Spot;
 use super::nodes::{Kind, Stored};
+use super::persist::{Failed, Rest};
 use super::shared::Shared;
+use super::swap::{MOVES, Phase, Swap, Who, alike, routes};
 use crate::{Error, ErrorKind, RecordId, Result};
 
 const OP: &str = "rename";
@@ -24,37 +26,16 @@ const OP: &str = "rename";
 /// What the hidden names between begin with.
 const BETWEEN_PREFIX: &str = ".quayfs-moving/";
 
-/// How many moves there are.
-pub(super) const MOVES: usize = 3;
-
-/// The three moves.
-pub(super) fn routes(exchange: &Exchange) -> [Route; MOVES] {
-    let Exchange { one, other, between } = exchange;
-    let route = |from: &Key, to: Key| Route { from: from.clone(), to };
-    [
-        route(one, between.clone()),
-        route(other, alike(one, other)),
-        route(between, alike(other, one)),
-    ]
-}
-
-/// The key of the name of `place`, for what has the key `what`: a prefix or none.
-fn alike(place: &Key, what: &Key) -> Key {
-    let bare = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes());
-    let slash: &[u8] = if is_prefix(what) { b"/" } else { b"" };
-    Key::new([bare, slash].concat())
-}
-
 impl Shared {
     /// Lets `one` and `other` change places.
     pub(super) async fn exchange(
         self: &Arc<Self>,
         (from, one): (Spot<'_>, Ino),
         (to, other): (Spot<'_>, Ino),
-    ) -> Result<()> {
+    ) -> std::result::Result<(), Failed> {
         let exchange = {
             let state = self.state();
-            let key = |(parent, name): Spot<'_>, ino| {
+            let key = |(parent, name): Spot<'_>, ino| -> Result<Key> {
                 let prefix = state.tree.prefix(OP, parent)?;
                 let is_folder = state.tree.is_folder(ino);
                 Ok(if is_folder { keys::folder(&prefix, name) } else { keys::file(&prefix, name) })
@@ -63,55 +44,93 @@ impl Shared {
             let (one, other) = (key(from, one)?, key(to, other)?);
             // The object of a folder's own key, and the beginnings of names too long to be one.
             if folders != [&one, &other].map(is_prefix) || keys::is_chunk_name(to.1) {
-                return Err(Error::name(ErrorKind::Invalid, OP, to.1));
+                return Err(Error::name(ErrorKind::Invalid, OP, to.1).into());
             }
             let between =
                 Key::from(format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one)).as_str());
             Exchange { between: alike(&between, &one), one, other }
         };
         let of = self.note_ahead(OP, &Record::Exchange(exchange.clone()))?;
-        let mut records = vec![of];
-        for (done, (route, moving)) in
-            routes(&exchange).into_iter().zip([one, other, one]).enumerate()
-        {
-            let mut cargo = Cargo::default();
-            let mut copied = Ok(());
-            if is_prefix(&route.from) {
-                copied = self.attributes_settled(&route.from).await;
-            }
-            if copied.is_ok() {
-                let done = self.copy_what(&route, of, Destination::Free, &mut cargo).await;
-                copied = done.map_err(|error| Error::remote(OP, error));
-            }
-            records.append(&mut cargo.records);
-            if let Err(error) = copied {
-                if done == 0 {
-                    // Nothing has moved yet.
-                    if self.uncopy(&route, &cargo.marks).await.is_ok() {
-                        self.ledger.strike(&records);
-                    }
+        let who = Who { one: (from.0, from.1.clone(), one), other: (to.0, to.1.clone(), other) };
+        let mut swap = Swap::new(exchange, of, Some(who));
+        let Err(error) = self.go_on(&mut swap).await else { return Ok(()) };
+        if swap.done > 0 || matches!(swap.phase, Phase::Removing(_)) {
+            return Err(Failed::Unfinished(error, Box::new(Rest::Swap(swap))));
+        }
+        // Nothing has another name yet, and so it stays.
+        let Swap { exchange, records, phase, .. } = swap;
+        let (Phase::Copying(cargo) | Phase::Removing(cargo)) = phase;
+        let [first, ..] = routes(&exchange);
+        Err(match self.undo(first, records, cargo).await {
+            Some(rest) => Failed::Unfinished(error, Box::new(rest)),
+            None => Failed::Before(error),
+        })
+    }
+
+    /// Makes the moves of `swap` that are left. After a failure it can be called again.
+    pub(super) async fn go_on(self: &Arc<Self>, swap: &mut Swap) -> Result<()> {
+        while swap.done < MOVES {
+            let route = routes(&swap.exchange)[swap.done].clone();
+            if let Phase::Copying(cargo) = &mut swap.phase {
+                let mut cargo = std::mem::take(cargo).again();
+                let copied = self.copy_move(&route, swap.of, swap.destination, &mut cargo).await;
+                swap.destination = Destination::Begun;
+                swap.records.append(&mut cargo.records);
+                if copied.is_ok() {
+                    self.moved(swap, &route, &cargo);
+                    swap.phase = Phase::Removing(cargo);
                 } else {
-                    tracing::error!(%error, "an exchange of names is finished by the next mount");
+                    swap.phase = Phase::Copying(cargo);
+                    return copied;
                 }
-                return Err(error);
             }
-            if is_prefix(&route.to) {
-                self.attributes_follow(&route.to, &cargo.changed).await?;
-            }
-            self.passed(moving, &route, &cargo);
-            if done + 1 == MOVES {
-                self.exchanged((from, one), (to, other));
-            }
-            if is_prefix(&route.from) {
-                self.attributes_left(&route.from);
-            }
+            let Phase::Removing(cargo) = &swap.phase else { unreachable!("all is copied") };
             let removed = self.remove_what(&route.from, &cargo.marks).await;
             removed.map_err(|error| Error::remote(OP, error))?;
-            let stage = Record::Stage { of, done: done as u64 + 1 };
-            records.push(self.note_ahead(OP, &stage)?);
+            let stage = Record::Stage { of: swap.of, done: swap.done as u64 + 1 };
+            swap.records.push(self.note_ahead(OP, &stage)?);
+            swap.done += 1;
+            (swap.phase, swap.destination) = (Phase::default(), Destination::Free);
         }
-        self.ledger.strike(&records);
+        self.ledger.strike(&swap.records);
         Ok(())
+    }
+
+    /// Copies one of the three, with what is said of it.
+    async fn copy_move(
+        self: &Arc<Self>,
+        route: &Route,
+        of: RecordId,
+        destination: Destination,
+        cargo: &mut Cargo,
+    ) -> Result<()> {
+        if is_prefix(&route.from) {
+            self.attributes_settled(&route.from).await?;
+        }
+        let copied = self.copy_what(route, of, destination, cargo).await;
+        copied.map_err(|error| Error::remote(OP, error))?;
+        if destination == Destination::Begun && cargo.left > 0 {
+            let (kind, subject) = (ErrorKind::Exists, route.to.to_string());
+            return Err(Error { kind, op: OP, subject, source: None });
+        }
+        if is_prefix(&route.to) {
+            self.attributes_follow(&route.to, &cargo.changed).await?;
+        }
+        Ok(())
+    }
+
+    /// One of the three is where it was to go: who uses it goes on there.
+    fn moved(&self, swap: &Swap, route: &Route, cargo: &Cargo) {
+        if let Some(Who { one, other }) = &swap.who {
+            let moving = [one.2, other.2, one.2][swap.done];
+            self.passed(moving, route, cargo);
+            if swap.done + 1 == MOVES {
+                self.exchanged(((one.0, &one.1), one.2), ((other.0, &other.1), other.2));
+            }
+        }
+        if is_prefix(&route.from) {
+            self.attributes_left(&route.from);
+        }
     }
 
     /// What `moving` names is elsewhere now.
@@ -164,51 +183,5 @@ impl Shared {
         }
         self.record_noted_or_log(OP, one);
         self.tell_of(&files);
-    }
-
-    /// Goes on with an exchange of which so many moves are done.
-    pub(super) async fn finish_exchange(
-        self: &Arc<Self>,
-        (of, exchange): (RecordId, &Exchange),
-        done: usize,
-        records: &mut Vec<RecordId>,
-    ) -> Result<()> {
-        for (number, route) in routes(exchange).into_iter().enumerate().skip(done) {
-            let mut cargo = Cargo::default();
-            let copied = self.copy_what(&route, of, Destination::Begun, &mut cargo).await;
-            records.append(&mut cargo.records);
-            copied.map_err(|error| Error::remote(OP, error))?;
-            if cargo.left > 0 {
-                return Err(Error {
-                    kind: ErrorKind::Exists,
-                    op: OP,
-                    subject: route.to.to_string(),
-                    source: None,
-                });
-            }
-            if is_prefix(&route.to) {
-                self.attributes_follow(&route.to, &cargo.changed).await?;
-            }
-            let removed = self.remove_what(&route.from, &cargo.marks).await;
-            removed.map_err(|error| Error::remote(OP, error))?;
-            records.push(self.note_ahead(OP, &Record::Stage { of, done: number as u64 + 1 })?);
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use remote::Key;
-
-    use super::{Exchange, alike, routes};
-
-    #[test]
-    fn a_file_and_a_folder_change_places() {
-        let (one, other) = (Key::from("a"), Key::from("d/b/"));
-        let exchange = Exchange { between: Key::from("x/it"), one, other };
-        let text = routes(&exchange).map(|route| format!("{}>{}", route.from, route.to));
-        assert_eq!(text, ["a>x/it", "d/b/>a/", "x/it>d/b"]);
-        assert_eq!(alike(&Key::from("x/it"), &Key::from("d/")), Key::from("x/it/"));
     }
 }

@@ -5,8 +5,8 @@
 //!   asked ─────────────▶ copying ──────────▶ landed ─────────▶ removing ─────────────▶ done
 //!                           │ a failure                           │ a failure
 //!                           ▼                                     ▼
-//!                        undone: the old names                 the new names, and the next
-//!                                                              mount removes the rest
+//!                        undone: the old names                 the new names; what is left is
+//!                                                              removed later (persist.rs)
 //! ```
 //!
 //! Until all is copied the old names count, and after that the new ones. What others add or change
@@ -22,6 +22,7 @@ use super::journal::Record;
 use super::keys;
 use super::land::Spot;
 use super::marks::Side;
+use super::persist::{Failed, Rest};
 use super::shared::Shared;
 use crate::{Error, ErrorKind, RecordId, Result};
 
@@ -34,7 +35,7 @@ impl Shared {
         (from, source): (Spot<'_>, Ino),
         to: Spot<'_>,
         over: Option<Ino>,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), Failed> {
         let route = {
             let state = self.state();
             let to = keys::folder(&state.tree.prefix(OP, to.0)?, to.1);
@@ -43,7 +44,7 @@ impl Shared {
         if let Some(over) = over {
             let below = self.look_below(OP, &route.to).await?;
             if below.others || self.state().tree.unpublished_below(over) {
-                return Err(Error::name(ErrorKind::NotEmpty, OP, to.1));
+                return Err(Error::name(ErrorKind::NotEmpty, OP, to.1).into());
             }
         }
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
@@ -61,20 +62,31 @@ impl Shared {
             Ok(landed) => landed,
             Err(error) => {
                 self.attributes_left(&route.to);
-                self.undo(&route, of, &cargo).await;
+                let records = [of].into_iter().chain(cargo.records.iter().copied()).collect();
+                let left = self.undo(route.clone(), records, cargo).await;
                 if over.is_some() {
                     self.restore_marker(over, &route.to).await;
                 }
-                return Err(error);
+                return Err(match left {
+                    Some(rest) => Failed::Unfinished(error, Box::new(rest)),
+                    None => Failed::Before(error),
+                });
             }
         };
         self.land_folder(from, to, (source, &route.to), &cargo);
         self.attributes_left(&route.from);
-        let removed = self.remove_all(&route.from, Side::From, &cargo.marks).await;
-        removed.map_err(|error| Error::remote(OP, error))?;
-        let records: Vec<_> = [of, landed].into_iter().chain(cargo.records).collect();
-        self.ledger.strike(&records);
-        Ok(())
+        let records: Vec<_> =
+            [of, landed].into_iter().chain(cargo.records.iter().copied()).collect();
+        match self.remove_all(&route.from, Side::From, &cargo.marks).await {
+            Ok(_) => {
+                self.ledger.strike(&records);
+                Ok(())
+            }
+            Err(error) => {
+                let rest = Rest::OldFolder { prefix: route.from, cargo, records };
+                Err(Failed::Unfinished(Error::remote(OP, error), Box::new(rest)))
+            }
+        }
     }
 
     /// All that comes before the new names count; returns the record that says so.
@@ -103,20 +115,29 @@ impl Shared {
         self.note_ahead(OP, &Record::Landed { of })
     }
 
-    /// The move failed: the old names stay, and what was copied goes.
-    pub(super) async fn undo(self: &Arc<Self>, route: &Route, of: RecordId, cargo: &Cargo) {
+    /// A move failed: the old names stay, and what was copied goes. `records` is what the journal
+    /// has of it, the first being itself. Returns what is left to do.
+    pub(super) async fn undo(
+        self: &Arc<Self>,
+        route: Route,
+        mut records: Vec<RecordId>,
+        cargo: Cargo,
+    ) -> Option<Rest> {
         // Who asked hears of the failure, so that no later mount may finish it.
-        let undone = self.ledger.append(&Record::Undone { of }.to_bytes());
-        match self.uncopy(route, &cargo.marks).await {
+        let undone = self.ledger.append(&Record::Undone { of: records[0] }.to_bytes());
+        let is_noted = undone.is_ok();
+        records.extend(undone);
+        match self.uncopy(&route, &cargo.marks).await {
             Ok(()) => {
-                let records = [of].into_iter().chain(undone.ok()).chain(cargo.records.clone());
-                self.ledger.strike(&records.collect::<Vec<_>>());
+                self.ledger.strike(&records);
+                None
             }
             Err(error) => {
                 tracing::warn!(%error, to = %route.to, "what a failed move copied stays for now");
-                if undone.is_err() {
-                    self.ledger.strike(&[of]);
+                if !is_noted {
+                    self.ledger.strike(&records);
                 }
+                Some(Rest::Copies { route, cargo, records })
             }
         }
     }

@@ -9,10 +9,13 @@ use std::sync::Arc;
 use base::{FileKind, Ino};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Version};
 
+use super::alike::may_have_arrived;
+use super::carry::{Cargo, Route};
 use super::journal::{FileMove, Record};
 use super::keys;
 use super::land::{Landing, Spot};
 use super::nodes::{Bytes, Kind, Stored};
+use super::persist::{Failed, Rest, Unclear};
 use super::shared::{Shared, State};
 use super::turns::is_within;
 use crate::{Error, ErrorKind, RenameMode, Result};
@@ -54,6 +57,8 @@ enum Outcome {
     Done(Option<Ino>),
     /// What was believed of the names was older than the bucket: they are to be looked up anew.
     Changed(Error),
+    /// The store failed in the middle: this is left to do.
+    Unfinished(Error, Box<Rest>),
 }
 
 /// How a file is moved.
@@ -76,18 +81,19 @@ impl Shared {
         to: Spot<'_>,
         mode: RenameMode,
     ) -> Result<Option<Ino>> {
-        let _turn = self.alone(OP, &[from, to]).await?;
-        for _ in 1..TRIES_MAX {
+        let turn = self.alone(OP, &[from, to]).await?;
+        for tries in 1.. {
             match self.rename_once(from, to, mode).await? {
                 Outcome::Done(replaced) => return Ok(replaced),
-                Outcome::Changed(_) if self.expire(from) => {}
+                Outcome::Changed(_) if tries < TRIES_MAX && self.expire(from) => {}
                 Outcome::Changed(error) => return Err(error),
+                Outcome::Unfinished(error, rest) => {
+                    self.finish_later(turn, *rest);
+                    return Err(error);
+                }
             }
         }
-        match self.rename_once(from, to, mode).await? {
-            Outcome::Done(replaced) => Ok(replaced),
-            Outcome::Changed(error) => Err(error),
-        }
+        unreachable!("the last try returns")
     }
 
     async fn rename_once(
@@ -124,20 +130,22 @@ impl Shared {
         }
         let kind = if folder { FileKind::Directory } else { FileKind::File };
         self.check_new(OP, to, kind).await?;
-        let moved = match plan {
+        let (moved, replaced) = match plan {
             Plan::Nothing => return Ok(Outcome::Done(None)),
-            Plan::File => self.move_file((from, source), (to, target), mode).await,
-            Plan::Folder => self.move_folder((from, source), to, None).await,
-            Plan::FolderOver(over) => self.move_folder((from, source), to, Some(over)).await,
-            Plan::Exchange(other) => {
-                self.exchange((from, source), (to, other)).await?;
-                return Ok(Outcome::Done(None));
+            Plan::File => (self.move_file((from, source), (to, target), mode).await, target),
+            Plan::Folder => (self.move_folder((from, source), to, None).await, None),
+            Plan::FolderOver(over) => {
+                (self.move_folder((from, source), to, Some(over)).await, target)
             }
+            Plan::Exchange(other) => (self.exchange((from, source), (to, other)).await, None),
         };
         match moved {
-            Ok(()) => Ok(Outcome::Done(target)),
-            Err(error) if error.kind == CHANGED => Ok(Outcome::Changed(error)),
-            Err(error) => Err(error),
+            Ok(()) => Ok(Outcome::Done(replaced)),
+            Err(Failed::Before(error) | Failed::After(error)) if error.kind == CHANGED => {
+                Ok(Outcome::Changed(error))
+            }
+            Err(Failed::Before(error) | Failed::After(error)) => Err(error),
+            Err(Failed::Unfinished(error, rest)) => Ok(Outcome::Unfinished(error, rest)),
         }
     }
 
@@ -146,7 +154,7 @@ impl Shared {
         (from, source): (Spot<'_>, Ino),
         (to, target): (Spot<'_>, Option<Ino>),
         mode: RenameMode,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), Failed> {
         let (movement, key, over) = {
             let state = self.state();
             let key = keys::file(&state.tree.prefix(OP, to.0)?, to.1);
@@ -159,7 +167,7 @@ impl Shared {
         let moved = match movement {
             Move::Here { leftover } => {
                 let moved = self.move_here((from, source), to, leftover).await;
-                moved.map_err(Failed::Before)
+                moved.map_err(Failed::from)
             }
             Move::Object(stored) => {
                 let condition = match mode {
@@ -171,16 +179,10 @@ impl Shared {
                 self.move_object((from, source), to, planned, (stored, condition)).await
             }
         };
-        match moved {
-            Ok(()) => Ok(()),
-            Err(Failed::After(error)) => Err(error),
-            Err(Failed::Before(error)) => {
-                if let Some(leaving) = leaving {
-                    leaving.stay().await;
-                }
-                Err(error)
-            }
+        if let (Err(Failed::Before(_)), Some(leaving)) = (&moved, leaving) {
+            leaving.stay().await;
         }
+        moved
     }
 
     /// Moves a file whose bytes are here.
@@ -214,49 +216,73 @@ impl Shared {
         let key = planned.to.clone();
         let record = self.note_ahead(OP, &Record::MoveFile(planned.clone()));
         let record = record.map_err(Failed::Before)?;
-        let version = match self.copy(&stored, &key, &condition).await {
+        let version = match self.copy_once(&stored, &planned, &condition).await {
             Ok(version) => version,
-            Err(error) => {
+            Err(Uncopied::Not(error)) => {
                 // Who asked hears of it: no later mount may finish it.
                 self.ledger.strike(&[record]);
                 return Err(Failed::Before(error));
             }
-        };
-        let there = match (self.check_source(&stored).await, &planned.over) {
-            (Ok(there), _) => there,
-            (Err(error), Some(_)) if error.kind != CHANGED => {
-                // What had the new name is gone, so it counts; the next mount removes the old one.
-                let landing = Landing::Object(Stored { key, version, ..stored });
-                self.land_file(from, to, source, landing);
-                return Err(Failed::After(error));
+            Err(Uncopied::Unclear(error)) => {
+                let (from, to) = ((from.0, from.1.clone()), (to.0, to.1.clone()));
+                let unclear = Unclear { source, from, to, stored, planned, record };
+                return Err(Failed::Unfinished(error, Box::new(Rest::Copied(unclear))));
             }
-            (Err(error), over) => {
-                if over.is_none() {
-                    self.take_back(&key, &version).await;
-                }
+        };
+        let checked = self.check_source(&stored).await;
+        let is_changed = checked.as_ref().is_err_and(|error| error.kind == CHANGED);
+        match checked {
+            Err(error) if planned.over.is_none() => {
+                let route = Route { from: planned.from, to: planned.to };
+                let cargo = Cargo::of_one(&stored.version, &version);
+                return Err(match self.undo(route, vec![record], cargo).await {
+                    Some(rest) => Failed::Unfinished(error, Box::new(rest)),
+                    None => Failed::After(error),
+                });
+            }
+            Err(error) if is_changed => {
                 self.ledger.strike(&[record]);
                 return Err(Failed::After(error));
             }
-        };
+            Ok(_) | Err(_) => {}
+        }
         // Before the old object goes, so that who reads the file goes on with the new one.
         let landing = Landing::Object(Stored { key, version, ..stored.clone() });
         self.land_file(from, to, source, landing);
-        if there == There::Yes {
-            self.remove_object(OP, from.0, &stored.key).await.map_err(Failed::After)?;
+        let removed = match checked {
+            Ok(There::Yes) => self.remove_object(OP, from.0, &stored.key).await,
+            Ok(There::No) => Ok(()),
+            // What had the new name is gone, so it counts; the old one is removed when that is
+            // known to be right.
+            Err(error) => Err(error),
+        };
+        if let Err(error) = removed {
+            let rest = Rest::Old { dir: from.0, stored, record };
+            return Err(Failed::Unfinished(error, Box::new(rest)));
         }
         self.ledger.strike(&[record]);
         Ok(())
     }
 
-    /// Removes a copy that is of no use.
-    async fn take_back(&self, key: &Key, version: &Version) {
-        let removed = match self.remote.head(key).await {
-            Ok(meta) if meta.version == *version => self.remote.delete(key).await,
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
+    /// Copies the file; what arrived although the store said otherwise counts.
+    async fn copy_once(
+        &self,
+        stored: &Stored,
+        planned: &FileMove,
+        condition: &Condition,
+    ) -> std::result::Result<Version, Uncopied> {
+        let error = match self.copy(stored, &planned.to, condition).await {
+            Ok(version) => return Ok(version),
+            Err(error) => error,
         };
-        if let Err(error) = removed {
-            tracing::warn!(%error, "a file that was to be renamed has both names");
+        let ErrorKind::Remote(kind) = error.kind else { return Err(Uncopied::Not(error)) };
+        if !may_have_arrived(kind) {
+            return Err(Uncopied::Not(error));
+        }
+        match self.arrived(stored, planned).await {
+            Ok(Some(copy)) => Ok(copy.version),
+            Ok(None) => Err(Uncopied::Not(error)),
+            Err(_) => Err(Uncopied::Unclear(error)),
         }
     }
 
@@ -298,13 +324,13 @@ impl Shared {
     }
 }
 
-/// When a move failed.
+/// Why a file has no copy that we know of.
 #[derive(Debug)]
-enum Failed {
-    /// Before anything had the new name.
-    Before(Error),
-    /// The object of the new name is another one already.
-    After(Error),
+enum Uncopied {
+    /// There is none.
+    Not(Error),
+    /// There may be one.
+    Unclear(Error),
 }
 
 /// Whether an object is there.

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use remote::{Condition, Original};
 
-use super::carry::{Cargo, Destination, Route, is_copy, there};
+use super::carry::{Cargo, Destination, Route, there};
 use super::journal::{Exchange, FileMove, Record};
-use super::marks::Side;
+use super::marks::{Marks, Side};
 use super::shared::Shared;
+use super::swap::{Swap, routes};
 use crate::{Error, RecordId, Result};
 
 const OP: &str = "replay";
@@ -37,9 +38,18 @@ struct Begun {
 #[derive(Debug)]
 enum What {
     File(FileMove),
-    Folder { route: Route, phase: Phase, cargo: Cargo },
+    Folder {
+        route: Route,
+        phase: Phase,
+        cargo: Cargo,
+    },
     Unlinked(remote::Key),
-    Exchange { exchange: Exchange, done: usize },
+    Exchange {
+        exchange: Exchange,
+        done: usize,
+    },
+    /// A move that failed before anything had another name.
+    Failed(Route),
 }
 
 /// How far the move of a folder came.
@@ -90,7 +100,12 @@ impl Shared {
                 self.remote.delete(&kept).await.map_err(|error| Error::remote(OP, error))
             }
             What::Exchange { exchange, done } => {
-                self.finish_exchange((of, &exchange), done, records).await
+                let mut swap = Swap::begun(exchange, std::mem::take(records), done);
+                self.go_on(&mut swap).await
+            }
+            What::Failed(route) => {
+                let uncopied = self.uncopy(&route, &Marks::default()).await;
+                uncopied.map_err(|error| Error::remote(OP, error))
             }
         }
     }
@@ -103,17 +118,21 @@ impl Shared {
         let Some(source) = source.filter(|source| source.version == *version) else {
             return Ok(());
         };
-        match copy {
-            Some(copy) if is_copy(&source, &copy) => {}
-            copy if copy.as_ref().map(|copy| &copy.version) == over.as_ref() => {
-                let condition = match over {
-                    Some(over) => Condition::Is(over.clone()),
-                    None => Condition::Absent,
-                };
-                let original = Original { key: from, version, size: source.size };
-                self.remote.copy(original, to, &condition).await?;
-            }
-            Some(_) | None => {
+        let found = copy.as_ref().map(|copy| &copy.version);
+        if found == over.as_ref() {
+            // Before all guesses: what was there may look like a copy.
+            let condition = match over {
+                Some(over) => Condition::Is(over.clone()),
+                None => Condition::Absent,
+            };
+            let original = Original { key: from, version, size: source.size };
+            self.remote.copy(original, to, &condition).await?;
+        } else {
+            let is_copy = match copy {
+                Some(copy) => self.is_copy((from, &source), (to, &copy)).await?,
+                None => false,
+            };
+            if !is_copy {
                 tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
                 return Ok(());
             }
@@ -201,15 +220,39 @@ enum Later {
 }
 
 impl What {
+    /// The way of the first object that it moves.
+    fn first_route(&self) -> Option<Route> {
+        match self {
+            What::File(FileMove { from, to, .. }) => {
+                Some(Route { from: from.clone(), to: to.clone() })
+            }
+            What::Exchange { exchange, .. } => {
+                let [first, ..] = routes(exchange);
+                Some(first)
+            }
+            What::Folder { route, .. } | What::Failed(route) => Some(route.clone()),
+            What::Unlinked(_) => None,
+        }
+    }
+
     fn learn(&mut self, news: Later) {
         match (self, news) {
             (What::Folder { cargo, .. }, Later::Copied(marks)) => cargo.marks.extend(&marks),
             (What::Folder { phase, .. }, Later::Landed) => *phase = Phase::Landed,
             (What::Folder { phase, .. }, Later::Undone) => *phase = Phase::Undone,
             (What::Exchange { done, .. }, Later::Stage(news)) => *done = news.max(*done),
+            (what @ (What::Exchange { .. } | What::File(_)), Later::Undone) => {
+                if let Some(route) = what.first_route() {
+                    *what = What::Failed(route);
+                }
+            }
             // What was copied by an exchange is found out again.
             (
-                What::File(_) | What::Folder { .. } | What::Unlinked(_) | What::Exchange { .. },
+                What::File(_)
+                | What::Folder { .. }
+                | What::Unlinked(_)
+                | What::Exchange { .. }
+                | What::Failed(_),
                 Later::Copied(_) | Later::Landed | Later::Undone | Later::Stage(_),
             ) => {}
         }

@@ -4,7 +4,7 @@ use base::{Ino, Name};
 
 use super::nodes::Place;
 use super::shared::{Shared, State};
-use super::turns::{Path, Turn, Want};
+use super::turns::{Path, Stuck, Turn, Want};
 use crate::{Error, ErrorKind, NameGuard, Result};
 
 /// How often a path may change while one waits for it.
@@ -57,6 +57,9 @@ impl Shared {
         let mut paths = self.paths(op, names)?;
         for _ in 0..TRIES_MAX {
             let turn = self.turns.take(paths.iter().cloned().map(want).collect()).await;
+            let turn = turn.map_err(|Stuck| {
+                Error::name(ErrorKind::Remote(remote::ErrorKind::Unavailable), op, names[0].1)
+            })?;
             let now = self.paths(op, names)?;
             if now == paths {
                 return Ok(turn);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use base::{Clock, Ino, Name};
 use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::changes::Changes;
 use super::copies::Copies;
@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) turns: Turns,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
+    /// How many changes of names may still be gone on with while the store fails.
+    pub(super) rests: Arc<Semaphore>,
 }
 
 /// What is remembered, and what is being asked.

@@ -7,6 +7,8 @@
 //! Who comes waits for all who came before and are in the way, whether they hold their paths or wait
 //! themselves: nobody is overtaken by who is in his way, and as all waiting is for those who came
 //! earlier, nobody waits for himself. Who only reads names takes no turn.
+//!
+//! Who is stuck, because the store does not answer, says so: nobody waits for him.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,9 +49,30 @@ struct Place {
     waits_for: usize,
     /// Who came later and waits for us.
     delays: Vec<u64>,
-    /// Tells that nobody is in the way any more.
-    wake: Option<oneshot::Sender<()>>,
+    /// Tells that nobody is in the way any more, or that somebody is for who knows how long.
+    wake: Option<oneshot::Sender<Woken>>,
+    pace: Pace,
 }
+
+/// Whether whoever holds a place will be done in bounded time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Going,
+    Stuck,
+}
+
+/// What ends a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    /// It is our turn.
+    Turn,
+    /// Somebody in the way is stuck.
+    Stuck,
+}
+
+/// Somebody in the way is stuck: there is no use in waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stuck;
 
 /// The right to do what was wanted, or a place in the line; given up when dropped.
 #[derive(Debug)]
@@ -60,17 +83,22 @@ pub(super) struct Turn {
 
 impl Turns {
     /// Waits until nobody is in the way of any of `wants`.
-    pub(super) async fn take(&self, wants: Vec<Want>) -> Turn {
-        let (turn, woken) = self.queue(wants);
-        if let Some(woken) = woken {
-            woken.await.expect("a place in the line keeps its sender until it is its turn");
+    pub(super) async fn take(&self, wants: Vec<Want>) -> Result<Turn, Stuck> {
+        let (turn, woken) = self.queue(wants)?;
+        let Some(woken) = woken else { return Ok(turn) };
+        match woken.await.expect("a place in the line keeps its sender until it is its turn") {
+            Woken::Turn => Ok(turn),
+            Woken::Stuck => Err(Stuck),
         }
-        turn
     }
 
     /// A place in the line, and what tells that it is our turn, if that is not now.
-    fn queue(&self, wants: Vec<Want>) -> (Turn, Option<oneshot::Receiver<()>>) {
+    fn queue(&self, wants: Vec<Want>) -> Result<(Turn, Option<oneshot::Receiver<Woken>>), Stuck> {
         let mut line = self.line.lock();
+        let in_the_way = |place: &Place| collide(&place.wants, &wants);
+        if line.places.values().any(|place| place.pace == Pace::Stuck && in_the_way(place)) {
+            return Err(Stuck);
+        }
         line.last += 1;
         let number = line.last;
         let mut waits_for = 0;
@@ -86,8 +114,23 @@ impl Turns {
             let (wake, woken) = oneshot::channel();
             (Some(wake), Some(woken))
         };
-        line.places.insert(number, Place { wants, waits_for, delays: Vec::new(), wake });
-        (Turn { line: Arc::clone(&self.line), number }, woken)
+        let (delays, pace) = (Vec::new(), Pace::Going);
+        line.places.insert(number, Place { wants, waits_for, delays, wake, pace });
+        Ok((Turn { line: Arc::clone(&self.line), number }, woken))
+    }
+}
+
+impl Turn {
+    /// It will be held for who knows how long: who waits for it is sent away, and so is who comes.
+    pub(super) fn sticks(&self) {
+        let mut line = self.line.lock();
+        let place = line.places.get_mut(&self.number).expect("in the line until it is dropped");
+        place.pace = Pace::Stuck;
+        for later in place.delays.clone() {
+            let wake = line.places.get_mut(&later).and_then(|waiting| waiting.wake.take());
+            // Who does not hear it is about to leave the line.
+            let _ = wake.map(|wake| wake.send(Woken::Stuck));
+        }
     }
 }
 
@@ -103,7 +146,7 @@ impl Drop for Turn {
                 && let Some(wake) = waiting.wake.take()
             {
                 // Who does not hear it is about to leave the line.
-                let _ = wake.send(());
+                let _ = wake.send(Woken::Turn);
             }
         }
     }
@@ -139,7 +182,7 @@ mod tests {
     use futures::FutureExt;
     use proptest::prelude::*;
 
-    use super::{Turn, Turns, Want, collide};
+    use super::{Stuck, Turn, Turns, Want, collide};
 
     fn shared(path: &str) -> Want {
         Want::Shared(path.into())
@@ -170,31 +213,48 @@ mod tests {
     #[test]
     fn who_waits_is_not_overtaken_by_who_is_in_his_way() {
         let turns = Turns::default();
-        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap();
+        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap().unwrap();
         let mut renaming = Box::pin(turns.take(vec![exclusive("d"), exclusive("e")]));
         assert!(renaming.as_mut().now_or_never().is_none());
         let mut late = Box::pin(turns.take(vec![shared("d/g")]));
         assert!(late.as_mut().now_or_never().is_none(), "the rename came first");
-        drop(turns.take(vec![exclusive("elsewhere")]).now_or_never().unwrap());
+        drop(turns.take(vec![exclusive("elsewhere")]).now_or_never().unwrap().unwrap());
         drop(publishing);
-        let renaming = renaming.now_or_never().unwrap();
+        let renaming = renaming.now_or_never().unwrap().unwrap();
         assert!(late.as_mut().now_or_never().is_none());
         drop(renaming);
-        late.now_or_never().unwrap();
+        late.now_or_never().unwrap().unwrap();
         assert!(turns.line.lock().places.is_empty());
     }
 
     #[test]
     fn who_gives_up_waiting_is_in_nobodys_way() {
         let turns = Turns::default();
-        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap();
+        let publishing = turns.take(vec![shared("d/f")]).now_or_never().unwrap().unwrap();
         let mut renaming = Box::pin(turns.take(vec![exclusive("d")]));
         assert!(renaming.as_mut().now_or_never().is_none());
         let mut late = Box::pin(turns.take(vec![shared("d/g")]));
         assert!(late.as_mut().now_or_never().is_none());
         drop(renaming);
-        late.now_or_never().unwrap();
+        late.now_or_never().unwrap().unwrap();
         drop(publishing);
+        assert!(turns.line.lock().places.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_who_is_stuck() {
+        let turns = Turns::default();
+        let stuck = turns.take(vec![exclusive("d")]).now_or_never().unwrap().unwrap();
+        let mut waiting = Box::pin(turns.take(vec![shared("d/f"), exclusive("e")]));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        let mut behind = Box::pin(turns.take(vec![exclusive("e")]));
+        assert!(behind.as_mut().now_or_never().is_none());
+        stuck.sticks();
+        assert_eq!(waiting.now_or_never().unwrap().err(), Some(Stuck));
+        assert_eq!(turns.take(vec![shared("d/g")]).now_or_never().unwrap().err(), Some(Stuck));
+        drop(behind.now_or_never().unwrap().unwrap());
+        drop(stuck);
+        drop(turns.take(vec![shared("d/g")]).now_or_never().unwrap().unwrap());
         assert!(turns.line.lock().places.is_empty());
     }
 
@@ -219,7 +279,7 @@ mod tests {
         ]
     }
 
-    type Waiting<'a> = std::pin::Pin<Box<dyn Future<Output = Turn> + 'a>>;
+    type Waiting<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Turn, Stuck>> + 'a>>;
 
     enum Present<'a> {
         Holds(#[expect(dead_code, reason = "held, not read")] Turn),
@@ -249,7 +309,7 @@ mod tests {
                     if let Present::Waits(take) = state
                         && let Some(turn) = take.as_mut().now_or_never()
                     {
-                        *state = Present::Holds(turn);
+                        *state = Present::Holds(turn.unwrap());
                     }
                 }
                 let all: Vec<_> = present.values().collect();

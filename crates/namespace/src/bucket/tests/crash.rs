@@ -14,6 +14,7 @@ use remote::{
     PartNumber, PartTag, Personality, PutOptions, Remote, Version,
 };
 
+use super::super::journal::{FileMove, Record};
 use super::{name, size};
 use crate::{Bucket, BucketOptions, Ledger, LedgerFailed, Namespace, RecordId, RenameMode, Result};
 
@@ -64,6 +65,10 @@ enum End {
     Death,
     /// It fails, and nothing else does.
     Failure,
+    /// It is carried out, and its answer is lost.
+    LostAnswer,
+    /// It and all after it fail.
+    Outage,
 }
 
 /// A store that lets so many requests through.
@@ -81,25 +86,38 @@ impl Mortal {
         Arc::new(Mortal { fake: fake.clone(), left, end, dead })
     }
 
-    async fn pass(&self, op: &'static str) -> remote::Result<()> {
+    /// Counts a request, and does what becomes of it.
+    async fn pass<T: Send>(
+        &self,
+        op: &'static str,
+        request: impl Future<Output = remote::Result<T>> + Send,
+    ) -> remote::Result<T> {
         // Requests end in another order than they began.
         tokio::task::yield_now().await;
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             match (left, self.end) {
-                (0, End::Death) => Some(0),
-                (0, End::Failure) => Some(u64::MAX),
+                (0, End::Death | End::Outage) => Some(0),
+                (0, End::Failure | End::LostAnswer) => Some(u64::MAX),
                 _ => Some(left - 1),
             }
         });
+        let failure = Error::new(ErrorKind::Unavailable, op, &Key::from("failed on purpose"));
         match (left, self.end) {
             (Ok(0), End::Death) => {
                 self.dead.notify_one();
                 std::future::pending().await
             }
-            (Ok(0), End::Failure) => {
-                Err(Error::new(ErrorKind::Unavailable, op, &Key::from("failed on purpose")))
-            }
-            _ => Ok(()),
+            (Ok(0), End::Failure | End::Outage) => Err(failure),
+            (Ok(0), End::LostAnswer) => request.await.and(Err(failure)),
+            _ => request.await,
+        }
+    }
+
+    /// Whether the request that one has no patience for has come.
+    fn has_ended(&self) -> bool {
+        match self.left.load(Ordering::Relaxed) {
+            0 => true,
+            left => left > 1 << 32,
         }
     }
 }
@@ -111,8 +129,7 @@ impl Remote for Mortal {
     }
 
     async fn head(&self, key: &Key) -> remote::Result<Meta> {
-        self.pass("head").await?;
-        self.fake.head(key).await
+        self.pass("head", self.fake.head(key)).await
     }
 
     async fn get(
@@ -121,8 +138,7 @@ impl Remote for Mortal {
         range: ByteRange,
         version: Option<&Version>,
     ) -> remote::Result<Body> {
-        self.pass("get").await?;
-        self.fake.get(key, range, version).await
+        self.pass("get", self.fake.get(key, range, version)).await
     }
 
     async fn get_whole(
@@ -131,13 +147,11 @@ impl Remote for Mortal {
         known: Option<&Version>,
         bytes_max: u64,
     ) -> remote::Result<remote::Fresh> {
-        self.pass("get whole").await?;
-        self.fake.get_whole(key, known, bytes_max).await
+        self.pass("get whole", self.fake.get_whole(key, known, bytes_max)).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> remote::Result<Version> {
-        self.pass("put").await?;
-        self.fake.put(key, bytes, options).await
+        self.pass("put", self.fake.put(key, bytes, options)).await
     }
 
     async fn upload_create(
@@ -178,18 +192,15 @@ impl Remote for Mortal {
         to: &Key,
         condition: &Condition,
     ) -> remote::Result<Version> {
-        self.pass("copy").await?;
-        self.fake.copy(original, to, condition).await
+        self.pass("copy", self.fake.copy(original, to, condition)).await
     }
 
     async fn delete(&self, key: &Key) -> remote::Result<()> {
-        self.pass("delete").await?;
-        self.fake.delete(key).await
+        self.pass("delete", self.fake.delete(key)).await
     }
 
     async fn list(&self, request: &ListRequest) -> remote::Result<Page> {
-        self.pass("list").await?;
-        self.fake.list(request).await
+        self.pass("list", self.fake.list(request)).await
     }
 }
 
@@ -227,7 +238,7 @@ const FILE: Change = Change {
 };
 
 const FILE_OVER: Change = Change {
-    before: &[("a", "1"), ("c", "22")],
+    before: &[("a", "1"), ("c", "2")],
     after: &[("c", "1")],
     from: "a",
     to: "c",
@@ -235,8 +246,8 @@ const FILE_OVER: Change = Change {
 };
 
 const SWAP: Change = Change {
-    before: &[("a", "1"), ("c", "22")],
-    after: &[("a", "22"), ("c", "1")],
+    before: &[("a", "1"), ("c", "2")],
+    after: &[("a", "2"), ("c", "1")],
     from: "a",
     to: "c",
     mode: RenameMode::Exchange,
@@ -266,8 +277,13 @@ impl Change {
 }
 
 fn bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> Bucket {
+    bucket_and_clock(remote, ledger).0
+}
+
+fn bucket_and_clock(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> (Bucket, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    Bucket::new(remote, clock, Arc::clone(ledger) as _, BucketOptions::default())
+    let (ledger, options) = (Arc::clone(ledger), BucketOptions::default());
+    (Bucket::new(remote, Arc::clone(&clock) as _, ledger as _, options), clock)
 }
 
 fn objects(fake: &Fake) -> Vec<(String, String)> {
@@ -351,35 +367,92 @@ async fn names_whose_exchange_is_cut_short_are_exchanged_or_not_after_the_replay
     survives_every_death(&SWAP_KINDS).await;
 }
 
+/// Lets one request of the change end as `end` says, each in its turn: what is there then is
+/// whole, and the next mount, or time, makes it the old state or the new.
+async fn survives_every(end: End, change: &Change) {
+    for request in 0.. {
+        let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
+        let mortal = Mortal::new(&fake, request, end);
+        let (bucket, clock) = bucket_and_clock(Arc::clone(&mortal) as _, &ledger);
+        let made = change.make(&bucket).await;
+        if !mortal.has_ended() {
+            made.unwrap();
+            break;
+        }
+        let now = objects(&fake);
+        let all = |want: &[(&str, &str)]| owned(want).iter().all(|object| now.contains(object));
+        // An exchange has a place between, from which the next mount goes on.
+        let between = now.iter().any(|(key, _)| key.starts_with(".quayfs-moving/"));
+        let what = format!("{end:?} {request} ({made:?})");
+        assert!(all(change.before) || all(change.after) || between, "{what}: {now:?}");
+        // While the mount lives it mends this itself.
+        mortal.left.store(1 << 33, Ordering::Relaxed);
+        wait_for_rests(&bucket, &clock, &ledger).await;
+        let now = objects(&fake);
+        let (old, new) = (owned(change.before), owned(change.after));
+        assert!(now == old || now == new, "{what}: {now:?}");
+        if made.is_ok() {
+            assert_eq!(now, new, "{what}");
+        }
+        // What the mount believes is what is there.
+        let names: Vec<_> = bucket.list(Ino::ROOT).await.unwrap();
+        let names: Vec<_> = names.iter().map(|entry| entry.name.to_string()).collect();
+        let fresh = self::bucket(Arc::new(fake), &ledger).list(Ino::ROOT).await.unwrap();
+        let fresh: Vec<_> = fresh.iter().map(|entry| entry.name.to_string()).collect();
+        assert_eq!(names, fresh, "{what}");
+    }
+}
+
+/// Lets time pass until what failed in the middle is done.
+async fn wait_for_rests(bucket: &Bucket, clock: &ManualClock, ledger: &Memory) {
+    for _ in 0..10_000 {
+        if bucket.shared.rests.available_permits() == super::super::persist::RESTS_MAX {
+            assert_eq!(ledger.left(), []);
+            return;
+        }
+        clock.advance(std::time::Duration::from_mins(1));
+        tokio::task::yield_now().await;
+    }
+    panic!("what failed in the middle was never finished");
+}
+
 #[tokio::test]
 async fn a_rename_that_a_request_fails_leaves_the_old_names_or_the_new() {
-    for change in [&FOLDER, &FILE, &FILE_OVER] {
-        for request in 0.. {
-            let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
-            let mortal = Mortal::new(&fake, request, End::Failure);
-            let bucket = bucket(Arc::clone(&mortal) as _, &ledger);
-            let made = change.make(&bucket).await;
-            if mortal.left.load(Ordering::Relaxed) < 1 << 32 {
-                made.unwrap();
-                break;
-            }
-            let now = objects(&fake);
-            let old = owned(change.before).iter().all(|object| now.contains(object));
-            let new = owned(change.after).iter().all(|object| now.contains(object));
-            assert!(old || new, "request {request}: {now:?}");
-            // What the failure left goes with the next mount.
-            let last = self::bucket(Arc::new(fake.clone()), &ledger);
-            last.replay(ledger.left()).await;
-            assert_eq!(ledger.left(), []);
-            let now = objects(&fake);
-            assert!(
-                now == owned(change.before) || now == owned(change.after),
-                "request {request} ({made:?}): {now:?}"
-            );
-            if made.is_ok() {
-                assert_eq!(now, owned(change.after));
-            }
-        }
+    for change in [&FOLDER, &ONTO_EMPTY, &FILE, &FILE_OVER, &SWAP, &SWAP_KINDS] {
+        survives_every(End::Failure, change).await;
+    }
+}
+
+#[tokio::test]
+async fn a_rename_of_which_an_answer_is_lost_leaves_the_old_names_or_the_new() {
+    for change in [&FOLDER, &ONTO_EMPTY, &FILE, &FILE_OVER, &SWAP, &SWAP_KINDS] {
+        survives_every(End::LostAnswer, change).await;
+    }
+}
+
+#[tokio::test]
+async fn a_rename_cut_short_by_an_outage_is_finished_or_taken_back_when_it_is_over() {
+    for change in [&FOLDER, &ONTO_EMPTY, &FILE, &FILE_OVER, &SWAP, &SWAP_KINDS] {
+        survives_every(End::Outage, change).await;
+    }
+}
+
+#[tokio::test]
+async fn what_only_looks_like_a_copy_is_not_taken_for_one() {
+    // The size, the metadata and the order of a copy, and other bytes.
+    let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+    let version = fake.insert(&Key::from("a"), "AAAA", Metadata::new());
+    let over = fake.insert(&Key::from("b"), "BBBB", Metadata::new());
+    let (from, to) = (Key::from("a"), Key::from("b"));
+    for (over, want) in [(None, "BBBB"), (Some(over), "AAAA")] {
+        let (from, to, version) = (from.clone(), to.clone(), version.clone());
+        let planned = FileMove { from, to, version, over };
+        ledger.append(&Record::MoveFile(planned).to_bytes()).unwrap();
+        bucket(Arc::new(fake.clone()), &ledger).replay(ledger.left()).await;
+        assert_eq!(ledger.left(), []);
+        let objects = objects(&fake);
+        assert!(objects.iter().any(|(_, bytes)| bytes == "AAAA"), "{objects:?}");
+        assert_eq!(objects.last().unwrap().1, want);
     }
 }
 
