@@ -33,8 +33,8 @@ use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged}
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version,
-    metadata,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, Unfinished,
+    UploadId, Version, metadata,
 };
 use call::{Call, Container};
 
@@ -201,6 +201,7 @@ impl Remote for Azure {
             parts_max: BLOCKS_MAX,
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
+            part_copies: PartCopies::None,
         }
     }
 
@@ -284,6 +285,17 @@ impl Remote for Azure {
         Ok(PartTag(block))
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        _: &UploadId,
+        _: PartNumber,
+        _: Original<'_>,
+        _: ByteRange,
+    ) -> Result<PartTag> {
+        Err(Error::new(ErrorKind::Unsupported, "upload part copy", key))
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -315,6 +327,10 @@ impl Remote for Azure {
             self.shared.aborted.add(upload.number);
         }
         Ok(())
+    }
+
+    async fn uploads(&self, _: &Key) -> Result<Vec<Unfinished>> {
+        Ok(Vec::new())
     }
 
     async fn copy(

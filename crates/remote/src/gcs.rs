@@ -25,7 +25,8 @@ use crate::http::{Asked, collect, range_header, ranged};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId,
+    Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -82,6 +83,7 @@ impl Remote for Gcs {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::None,
         }
     }
 
@@ -170,6 +172,17 @@ impl Remote for Gcs {
         parts::put(&self.shared, &upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        _: &UploadId,
+        _: PartNumber,
+        _: Original<'_>,
+        _: ByteRange,
+    ) -> Result<PartTag> {
+        Err(Error::new(ErrorKind::Unsupported, "upload part copy", key))
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -192,6 +205,10 @@ impl Remote for Gcs {
         };
         self.shared.aborted.add(upload.number);
         parts::remove(&self.shared, &upload).await
+    }
+
+    async fn uploads(&self, _: &Key) -> Result<Vec<Unfinished>> {
+        Ok(Vec::new())
     }
 
     async fn copy(&self, original: Original<'_>, to: &Key, wanted: &Condition) -> Result<Version> {

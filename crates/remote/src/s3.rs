@@ -7,6 +7,7 @@ mod body;
 mod connect;
 mod fault;
 mod large;
+mod part;
 mod text;
 
 pub use connect::{Addressing, Credentials, S3Options};
@@ -26,8 +27,8 @@ use bytes::Bytes;
 
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
-    Page, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
-    metadata,
+    Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
+    UploadId, Version, metadata,
 };
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
@@ -178,6 +179,7 @@ impl Remote for S3 {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::AnyRange { bytes_max: self.copy_bytes_max },
         }
     }
 
@@ -277,7 +279,18 @@ impl Remote for S3 {
         };
         let sent = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
         let version = version_of(op, key, sent.e_tag)?;
-        Ok(text::part_tag(version.as_str(), &crc32c))
+        Ok(text::part_tag(version.as_str(), Some(&crc32c)))
+    }
+
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        self.copy_part("upload part copy", (key, upload, part), original, range).await
     }
 
     async fn upload_complete(
@@ -327,6 +340,10 @@ impl Remote for S3 {
             Err(error) if error.code() == Some("NoSuchUpload") => Ok(()),
             Err(error) => Err(fault::of_call(op, key, &error)),
         }
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.unfinished(key).await
     }
 
     async fn copy(

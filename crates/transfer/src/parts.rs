@@ -39,7 +39,7 @@ pub(crate) fn parts(size: u64, part_bytes: u64) -> impl Iterator<Item = (PartNum
 
 #[cfg(test)]
 mod tests {
-    use remote::Personality;
+    use remote::{PartCopies, Personality};
 
     use super::{Plan, parts, plan};
 
@@ -50,6 +50,7 @@ mod tests {
         parts_max: 10_000,
         object_bytes_max: 5 << 40,
         conditional_writes: true,
+        part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
     };
 
     #[test]
