@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use base::Metrics;
-use common::{Folder, GRANULE, bytes, complete, content, range, sealed_content, write};
+use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
     Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Replayed, Store,
 };
@@ -134,6 +134,34 @@ fn a_sealed_version_survives_what_was_written_since() {
         }
         assert_eq!(content(&orphan.staged, &[]), want, "{:?}", orphan.state);
     }
+}
+
+#[test]
+fn what_a_sealed_version_left_in_its_base_is_known_to_be_there_after_a_crash() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 4 * GRANULE + 9);
+    let cached = store.cached(b"v", old.len() as u64).unwrap();
+    let base = Base::Over { cached, bytes: old.len() as u64 };
+    let staged = store.stage(b"note", base).unwrap();
+    write(&staged, &old, GRANULE + 5, b"sealed");
+    let sealed = staged.seal().unwrap();
+    // Where nothing of the version is here, what came later must not be taken for it.
+    write(&staged, &old, 3 * GRANULE + 5, b"later");
+    drop((sealed, staged, store));
+
+    let store = folder.open();
+    let orphans = store.orphans().unwrap();
+    let orphan = orphans.iter().find(|orphan| orphan.state == OrphanState::Sealed).unwrap();
+    let sealed = orphan.staged.seal().unwrap();
+    let all = range(0, old.len());
+    let missing = [range(0, GRANULE), range(2 * GRANULE, old.len())];
+    assert_eq!(runs(sealed.missing(), all), missing);
+    assert_eq!(runs(sealed.unchanged(), all), missing);
+    let mut buf = vec![0; GRANULE];
+    sealed.read(GRANULE_BYTES, &mut buf).unwrap();
+    assert_eq!(buf[5..11], *b"sealed");
+    assert_eq!(buf[11..], old[GRANULE + 11..2 * GRANULE]);
 }
 
 #[test]
@@ -284,7 +312,7 @@ fn a_recovered_file_is_made_whole_from_its_base() {
     assert_eq!(bytes[14..GRANULE], old[14..GRANULE]);
     let note = std::fs::read_to_string(kept.with_extension("quayfs-note")).unwrap();
     assert!(note.starts_with("because\n"), "{note}");
-    assert!(note.contains("from byte 131072 on"), "{note}");
+    assert!(note.contains("\n131072..262144\n"), "{note}");
 }
 
 #[test]

@@ -217,19 +217,21 @@ impl Db {
         })
     }
 
-    /// The checksums of the last seal.
-    pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Vec<(usize, PieceV1)>> {
+    /// The checksums of the last seal; `None` if they cannot be read.
+    pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Option<Vec<(usize, PieceV1)>>> {
         self.read("read checksums", |connection| {
             let mut statement = connection
                 .prepare_cached("SELECT piece, map FROM staged_pieces WHERE staged = ?1")?;
             let mut rows = statement.query([id.0])?;
             let mut pieces = Vec::new();
             while let Some(row) = rows.next()? {
-                if let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) {
-                    pieces.push((granule::index(unsigned(row.get(0)?)), map));
-                }
+                // What is not in a map is taken from elsewhere: one that is lost must not say so.
+                let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) else {
+                    return Ok(None);
+                };
+                pieces.push((granule::index(unsigned(row.get(0)?)), map));
             }
-            Ok(pieces)
+            Ok(Some(pieces))
         })
     }
 }
