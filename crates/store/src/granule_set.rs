@@ -19,6 +19,16 @@ impl GranuleSet {
         GranuleSet { end, words: vec![u64::MAX; words(end)] }
     }
 
+    /// The first `end` bytes but for the granules that `taken` touches.
+    #[cfg(feature = "testing")]
+    pub fn without(end: u64, taken: &[ByteRange]) -> GranuleSet {
+        let mut set = GranuleSet::all_of(end);
+        for granule in taken.iter().flat_map(|range| granule::touched(*range)) {
+            set.remove(granule);
+        }
+        set
+    }
+
     /// Takes a granule out of the set; one beyond its end is not in it anyway.
     pub(crate) fn remove(&mut self, granule: u64) {
         if let Some(word) = self.words.get_mut(granule::index(granule / 64)) {

@@ -213,6 +213,11 @@ impl Staged {
         self.look(Body::unchanged).unwrap_or_default()
     }
 
+    /// The version that it was made from, if something of it may be left.
+    pub fn origin(&self) -> Option<Box<[u8]>> {
+        self.look(|body| body.origin.as_ref().map(|origin| origin.identity.clone())).flatten()
+    }
+
     /// What must be taken from the base before it can be sealed: the rest of the granule in which the
     /// base ends, if the file goes on.
     pub fn edge(&self) -> Option<ByteRange> {
