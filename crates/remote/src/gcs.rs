@@ -83,7 +83,7 @@ impl Remote for Gcs {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
-            part_copies: PartCopies::None,
+            part_copies: PartCopies::WholeFirst,
         }
     }
 
@@ -153,11 +153,7 @@ impl Remote for Gcs {
         name(op, key)?;
         let number = self.shared.rng.id();
         let upload = OwnUpload { number, metadata: options.metadata.clone() };
-        // It says whether we may write, and tells who finds the parts what they are of.
-        let marker = parts::folder(&self.shared, &upload).join(b"begun");
-        let about = (&Metadata::new(), &Condition::Always);
-        let target = Bytes::copy_from_slice(key.as_bytes());
-        self.shared.insert(op, &marker, target, about).await?;
+        parts::begin(&self.shared, key, &upload).await?;
         Ok(upload.to_id())
     }
 
@@ -175,12 +171,22 @@ impl Remote for Gcs {
     async fn upload_part_copy(
         &self,
         key: &Key,
-        _: &UploadId,
+        upload: &UploadId,
         _: PartNumber,
-        _: Original<'_>,
-        _: ByteRange,
+        original: Original<'_>,
+        range: ByteRange,
     ) -> Result<PartTag> {
-        Err(Error::new(ErrorKind::Unsupported, "upload part copy", key))
+        let op = "upload part copy";
+        self.upload(op, key, upload)?;
+        let meta = meta(op, original.key, self.shared.object(op, original.key).await?)?;
+        let fail = |kind, words: &str| Err(Error::new(kind, op, original.key).because(words));
+        if meta.version != *original.version {
+            return fail(ErrorKind::Changed, "the object is another generation");
+        }
+        if ByteRange::new(0, meta.size) != Some(range) {
+            return fail(ErrorKind::Unsupported, "only whole objects are composed");
+        }
+        Ok(json::copied_tag(name(op, original.key)?, &meta.version))
     }
 
     async fn upload_complete(
@@ -193,7 +199,7 @@ impl Remote for Gcs {
         let upload = self.upload("upload complete", key, upload)?;
         let version = parts::complete(&self.shared, key, &upload, parts, condition).await?;
         // The object is there: that its parts are too is untidy, but no failure.
-        if let Err(error) = parts::remove(&self.shared, &upload).await {
+        if let Err(error) = parts::remove(&self.shared, key, &upload).await {
             tracing::warn!(%error, "the parts of a finished upload could not be removed");
         }
         Ok(version)
@@ -204,11 +210,12 @@ impl Remote for Gcs {
             return Err(parts::no_upload("upload abort", key));
         };
         self.shared.aborted.add(upload.number);
-        parts::remove(&self.shared, &upload).await
+        parts::remove(&self.shared, key, &upload).await
     }
 
-    async fn uploads(&self, _: &Key) -> Result<Vec<Unfinished>> {
-        Ok(Vec::new())
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        name("uploads", key)?;
+        parts::unfinished(&self.shared, key).await
     }
 
     async fn copy(&self, original: Original<'_>, to: &Key, wanted: &Condition) -> Result<Version> {

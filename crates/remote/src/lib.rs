@@ -91,7 +91,7 @@ pub trait Remote: Debug + Send + Sync + 'static {
     ) -> Result<PartTag>;
 
     /// Makes the bytes `range` of `original` a part, inside the store. `Changed` if it is not the
-    /// named version any more; `Unsupported` if the range does not lie within the object, or if the
+    /// named version any more (some stores say so only at the end of the upload); `Unsupported` if the range does not lie within the object, or if the
     /// store cannot copy it (see [`Personality::part_copies`]): then the bytes have to be sent.
     async fn upload_part_copy(
         &self,
