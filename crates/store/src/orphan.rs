@@ -3,12 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use base::{ByteRange, crc32c};
-
 use crate::backing::BackingFile;
 use crate::body::{Body, Recorded, View};
 use crate::error::{Error, Result};
-use crate::extent::Origin;
+use crate::extent::{Origin, Sum};
 use crate::granule::{self, PIECE_GRANULES};
 use crate::ground::Ground;
 use crate::lock::Mode;
@@ -17,6 +15,7 @@ use crate::residency::Residency;
 use crate::sealed::copy_whole;
 use crate::staged::Staged;
 use crate::state::staged::{NewStaged, StagedRow, StagedState};
+use crate::sums::Summer;
 
 /// How many rows are looked at in one query.
 const BATCH_ROWS_MAX: u32 = 256;
@@ -94,7 +93,7 @@ fn check(
 ) -> io::Result<Found> {
     let sums = || ground.db.staged_pieces(row.id).map_err(io::Error::other);
     let is_as_sealed = |sums: &[(usize, PieceV1)]| -> io::Result<bool> {
-        Ok(file.len()? == row.size && mismatches(file, row.size, sums).is_empty())
+        Ok(file.len()? == row.size && mismatches(file, row.size, sums)?.is_empty())
     };
     let found = match row.state {
         StagedState::Clean => {
@@ -104,11 +103,9 @@ fn check(
             if is_clean { Found::Clean } else { Found::Open }
         }
         StagedState::Open => Found::Open,
-        StagedState::Sealed => match sums()? {
-            Some(sums) if row.is_this_boot || is_as_sealed(&sums)? => Found::Sealed(sums),
-            Some(_) | None => Found::Open,
-        },
-        StagedState::WrittenSince => match sums()? {
+        // Checked even if nothing is recorded since, and in the same boot: the kernel may have
+        // written to the file past us.
+        StagedState::Sealed | StagedState::WrittenSince => match sums()? {
             Some(sums) if rebuild(ground, row, file, &sums, orphans)? => Found::Sealed(sums),
             Some(_) | None => Found::Open,
         },
@@ -116,8 +113,8 @@ fn check(
     Ok(found)
 }
 
-/// Brings back the sealed version of a file that was written to since, if it can be put together. The
-/// newer bytes, which were never synced, become an orphan of their own.
+/// Brings back the sealed version of a file that may have been written to since, if it can be put
+/// together. The newer bytes, which were never synced, become an orphan of their own.
 fn rebuild(
     ground: &Arc<Ground>,
     row: &StagedRow,
@@ -125,25 +122,29 @@ fn rebuild(
     sums: &[(usize, PieceV1)],
     orphans: &mut Vec<Orphan>,
 ) -> io::Result<bool> {
-    let changed = mismatches(file, row.size, sums);
+    let changed = mismatches(file, row.size, sums)?;
     let side = ground.disk.open(&ground.layout.side(&row.file))?;
     let side = side.map(|side| BackingFile::new(side, Arc::clone(&ground.disk))).transpose()?;
-    let has_old = |&(granule, sum): &(u64, u32)| {
-        side.as_ref().is_some_and(|side| matches(side, granule, row.size, sum))
-    };
-    if !changed.iter().all(has_old) {
-        return Ok(false);
+    let is_as_sealed = changed.is_empty() && file.len()? == row.size;
+    // What of the version is in its base is nothing to compare with.
+    let is_whole = granules_of(sums, row.size).count() as u64 == granule::count(row.size);
+    if !(is_as_sealed && (is_whole || row.state == StagedState::Sealed)) {
+        if !changed.is_empty() && !side.as_ref().is_some_and(|side| has(side, &changed, row.size)) {
+            return Ok(false);
+        }
+        let newer = copy_of(ground, row, file)?;
+        orphans.push(newer);
+        let mut bytes = Vec::new();
+        for (granule, _) in changed {
+            let place = granule::bytes_of(granule, row.size);
+            bytes.resize(granule::index(place.len()), 0);
+            side.as_ref().expect("it has the old granules").read(&mut bytes, place.start())?;
+            file.write(&bytes, place.start())?;
+        }
+        file.set_len(row.size)?;
+        // The machine may die after the side file has gone and before these bytes are on the disk.
+        file.sync()?;
     }
-    let newer = copy_of(ground, row, file)?;
-    orphans.push(newer);
-    let mut bytes = Vec::new();
-    for (granule, _) in changed {
-        let place = granule::bytes_of(granule, row.size);
-        bytes.resize(granule::index(place.len()), 0);
-        side.as_ref().expect("it has the old granules").read(&mut bytes, place.start())?;
-        file.write(&bytes, place.start())?;
-    }
-    file.set_len(row.size)?;
     ground.db.set_staged_state(row.id, StagedState::Sealed).map_err(io::Error::other)?;
     ground.disk.unlink(&ground.layout.side(&row.file))?;
     Ok(true)
@@ -218,21 +219,47 @@ fn body_of(file: BackingFile) -> io::Result<Body> {
     Ok(body)
 }
 
-/// The granules of the file that are not what their checksums say.
-fn mismatches(file: &BackingFile, size: u64, sums: &[(usize, PieceV1)]) -> Vec<(u64, u32)> {
-    sums.iter()
-        .flat_map(|(piece, row)| {
-            let first = *piece as u64 * PIECE_GRANULES;
-            row.present().map(move |(at, sum)| (first + at as u64, sum))
-        })
-        .filter(|&(granule, sum)| {
-            granule < granule::count(size) && !matches(file, granule, size, sum)
-        })
-        .collect()
+/// The granules of a version of `size` bytes that have checksums, with them.
+fn granules_of(sums: &[(usize, PieceV1)], size: u64) -> impl Iterator<Item = (u64, u32)> {
+    let all = sums.iter().flat_map(|(piece, row)| {
+        let first = *piece as u64 * PIECE_GRANULES;
+        row.present().map(move |(at, sum)| (first + at as u64, sum))
+    });
+    all.filter(move |&(granule, _)| granule < granule::count(size))
 }
 
-fn matches(file: &BackingFile, granule: u64, size: u64, sum: u32) -> bool {
-    let place: ByteRange = granule::bytes_of(granule, size);
-    let mut bytes = vec![0; granule::index(place.len())];
-    file.read(&mut bytes, place.start()).is_ok() && crc32c(&bytes) == sum
+/// The granules of the file that are not what their checksums say.
+fn mismatches(
+    file: &BackingFile,
+    size: u64,
+    sums: &[(usize, PieceV1)],
+) -> io::Result<Vec<(u64, u32)>> {
+    let mut matching = Matching::of(file, size)?;
+    Ok(granules_of(sums, size).filter(|&(granule, sum)| !matching.is(granule, sum)).collect())
+}
+
+/// Whether all these granules of the file are what their checksums say.
+fn has(file: &BackingFile, granules: &[(u64, u32)], size: u64) -> bool {
+    Matching::of(file, size)
+        .is_ok_and(|mut matching| granules.iter().all(|&(granule, sum)| matching.is(granule, sum)))
+}
+
+/// Compares granules with checksums, for as long as nobody changes the file.
+struct Matching<'a> {
+    summer: Summer<'a>,
+    len: u64,
+    size: u64,
+}
+
+impl Matching<'_> {
+    fn of(file: &BackingFile, size: u64) -> io::Result<Matching<'_>> {
+        Ok(Matching { summer: Summer::new(file), len: file.len()?, size })
+    }
+
+    /// What the disk cannot read is not what it was.
+    fn is(&mut self, granule: u64, sum: u32) -> bool {
+        let place = granule::bytes_of(granule, self.size);
+        let found = self.summer.sum(place, Sum::default());
+        place.end() <= self.len && found.is_ok_and(|found| found.crc == sum)
+    }
 }
