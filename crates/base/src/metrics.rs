@@ -40,6 +40,8 @@ counters! {
     RemotePuts = "remote_puts", "Objects and parts sent.";
     RemotePutBytes = "remote_put_bytes", "Bytes of object data sent.";
     RemoteCopies = "remote_copies", "Server-side copies asked for.";
+    RemotePartCopies = "remote_part_copies", "Parts of uploads asked to be copied inside the store.";
+    RemotePartCopyBytes = "remote_part_copy_bytes", "Bytes of such parts.";
     RemoteDeletes = "remote_deletes", "DELETE requests sent.";
     RemoteErrors = "remote_errors", "Requests that failed, repeats included.";
     RemoteRetries = "remote_retries", "Requests that were repeated.";

@@ -4,10 +4,12 @@
 //! its blocks. Blocks that no list takes up vanish within a week, or as soon as anybody else writes
 //! the blob.
 
+mod blocks;
 mod call;
 mod connect;
 mod fault;
 mod list;
+mod lists;
 #[cfg(test)]
 mod recorded;
 mod sign;
@@ -17,7 +19,6 @@ mod xml;
 pub use connect::{AzureCredentials, AzureOptions, ConnectionStringError};
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,10 +34,12 @@ use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged}
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, UploadId, Version,
-    metadata,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, Unfinished,
+    UploadId, Version, metadata,
 };
+use blocks::Blocks;
 use call::{Call, Container};
+use lists::Lists;
 
 /// The largest block, and the most blocks of a blob.
 const BLOCK_BYTES_MAX: u64 = 4000 << 20;
@@ -44,6 +47,9 @@ const BLOCKS_MAX: u32 = 50_000;
 
 /// A page of a thousand blobs, each with all the metadata there may be.
 const PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// A list of as many blocks as there may be, with names of any length.
+const BLOCK_LIST_BYTES_MAX: usize = 16 << 20;
 
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
 const EMPTY_PAGES_MAX: u32 = 64;
@@ -64,6 +70,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     rng: Arc<Rng>,
     aborted: Aborted,
+    lists: Lists,
     /// Whether the service has said that we may write.
     may_write: AtomicBool,
 }
@@ -78,8 +85,10 @@ impl Azure {
     /// A client for the container. That it can be used shows the first call.
     pub fn connect(options: &AzureOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Azure> {
         let container = Container::new(options, Arc::clone(&clock))?;
-        let (aborted, may_write) = (Aborted::default(), AtomicBool::new(false));
-        Ok(Azure { shared: Arc::new(Shared { container, clock, rng, aborted, may_write }) })
+        let (aborted, lists) = (Aborted::default(), Lists::default());
+        let may_write = AtomicBool::new(false);
+        let shared = Shared { container, clock, rng, aborted, lists, may_write };
+        Ok(Azure { shared: Arc::new(shared) })
     }
 
     /// Makes the container, for tests.
@@ -102,7 +111,7 @@ impl Azure {
         }
         let call = Call::new(op, Method::PUT, key)
             .query("comp", "block")
-            .query("blockid", block_id(number, PartNumber(0)))
+            .query("blockid", blocks::name(number, PartNumber(0)))
             .header("content-md5", base64::encode([0; 16]))
             .body("x");
         match self.blob(call).await {
@@ -118,6 +127,25 @@ impl Azure {
     fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<OwnUpload> {
         let upload = OwnUpload::parse(id).filter(|upload| !self.shared.aborted.has(upload.number));
         upload.ok_or_else(|| Error::new(ErrorKind::NotFound, op, key).because("no such upload"))
+    }
+
+    /// The blocks of a blob, which must still be `version`.
+    async fn committed(&self, op: &'static str, key: &Key, version: &Version) -> Result<Blocks> {
+        let call = Call::new(op, Method::GET, key)
+            .query("comp", "blocklist")
+            .query("blocklisttype", "committed");
+        let answer = self.blob(call).await?;
+        let fail = |kind, words: &str| Err(Error::new(kind, op, key).because(words));
+        match answer.header("etag").and_then(text::version) {
+            Some(found) if found == *version => {}
+            Some(_) => return fail(ErrorKind::Changed, "the blob is another version"),
+            // Blocks were sent, but there is no blob yet.
+            None => return fail(ErrorKind::NotFound, "no such blob"),
+        }
+        let document = answer.bytes(BLOCK_LIST_BYTES_MAX).await;
+        let document = document.map_err(|failure| failure.into_error(op, key))?;
+        let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("not a list of blocks");
+        Blocks::parse(&document).ok_or_else(garbled)
     }
 
     /// Waits until the copy to `to` is complete.
@@ -157,14 +185,6 @@ fn is_in_bucket(error: &Error) -> bool {
     error.trouble() != Trouble::NoBucket
 }
 
-/// The name of a block: all names of a blob's blocks must have one length.
-fn block_id(number: u128, part: PartNumber) -> String {
-    let mut id = [0; 20];
-    id[..16].copy_from_slice(&number.to_be_bytes());
-    id[16..].copy_from_slice(&part.0.to_be_bytes());
-    base64::encode(id)
-}
-
 /// The checksum of a body as Azure spells it.
 fn crc64(bytes: &[u8]) -> String {
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes);
@@ -201,6 +221,7 @@ impl Remote for Azure {
             parts_max: BLOCKS_MAX,
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
+            part_copies: PartCopies::OwnBlocks,
         }
     }
 
@@ -274,7 +295,7 @@ impl Remote for Azure {
     ) -> Result<PartTag> {
         let op = "upload part";
         let upload = self.upload(op, key, upload)?;
-        let block = block_id(upload.number, part);
+        let block = blocks::name(upload.number, part);
         let call = Call::new(op, Method::PUT, key)
             .query("comp", "block")
             .query("blockid", block.clone())
@@ -282,6 +303,26 @@ impl Remote for Azure {
             .body(bytes);
         self.blob(call).await?;
         Ok(PartTag(block))
+    }
+
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        _: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let op = "upload part copy";
+        self.upload(op, key, upload)?;
+        let refuse = |words: &str| Error::new(ErrorKind::Unsupported, op, key).because(words);
+        if original.key != key {
+            return Err(refuse("only blocks of the blob itself can be taken up again"));
+        }
+        let list = self.shared.lists.of(key, original.version);
+        let blocks = list.get_or_try_init(|| self.committed(op, key, original.version)).await?;
+        let part = blocks.part(range, original.version);
+        part.ok_or_else(|| refuse("the range is not exactly some blocks of ours"))
     }
 
     async fn upload_complete(
@@ -293,16 +334,13 @@ impl Remote for Azure {
     ) -> Result<Version> {
         let op = "upload complete";
         let upload = self.upload(op, key, upload)?;
-        let mut blocks = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>".to_owned();
-        for (_, PartTag(block)) in parts {
-            let block = xml::escape(block);
-            write!(blocks, "<Uncommitted>{block}</Uncommitted>").expect("a string takes all text");
-        }
-        blocks.push_str("</BlockList>");
+        let listed = blocks::list(parts, condition);
+        let changed = || Error::new(ErrorKind::Changed, op, key).because("copied from another");
+        let (blocks, condition) = listed.ok_or_else(changed)?;
         let call = Call::new(op, Method::PUT, key)
             .query("comp", "blocklist")
             .header("x-ms-content-crc64", crc64(blocks.as_bytes()))
-            .headers(text::condition(condition))
+            .headers(text::condition(&condition))
             .headers(text::metadata_headers(&upload.metadata))
             .body(blocks)
             .long();
@@ -315,6 +353,11 @@ impl Remote for Azure {
             self.shared.aborted.add(upload.number);
         }
         Ok(())
+    }
+
+    async fn uploads(&self, _: &Key) -> Result<Vec<Unfinished>> {
+        // No upload has a name there, and blocks that no list takes up vanish by themselves.
+        Ok(Vec::new())
     }
 
     async fn copy(
@@ -373,17 +416,7 @@ impl Remote for Azure {
 
 #[cfg(test)]
 mod tests {
-    use super::{block_id, crc64};
-    use crate::PartNumber;
-
-    #[test]
-    fn block_names_have_one_length_and_differ() {
-        let first = block_id(1, PartNumber(1));
-        assert_eq!(first.len(), 28);
-        assert_eq!(block_id(u128::MAX, PartNumber(50_000)).len(), 28);
-        assert_ne!(first, block_id(1, PartNumber(2)));
-        assert_ne!(first, block_id(2, PartNumber(1)));
-    }
+    use super::crc64;
 
     #[test]
     fn the_checksum_is_spelt_as_documented() {

@@ -5,6 +5,7 @@
 //! it takes it must keep exactly.
 
 mod bench;
+mod copies;
 mod lists;
 mod reads;
 mod uploads;
@@ -16,7 +17,7 @@ use crate::{Key, Remote};
 
 /// Every promise.
 pub fn all() -> impl Iterator<Item = Check> {
-    [reads::ALL, writes::ALL, lists::ALL, uploads::ALL].into_iter().flatten().copied()
+    [reads::ALL, writes::ALL, lists::ALL, uploads::ALL, copies::ALL].into_iter().flatten().copied()
 }
 
 /// Runs every check below `prefix`, which is empty or ends in `/`, and under which nothing is yet.

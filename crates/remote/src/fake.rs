@@ -21,8 +21,8 @@ use parking_lot::Mutex;
 
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
-    Page, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
-    metadata,
+    Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UNFINISHED_MAX,
+    Unfinished, UploadId, Version, metadata,
 };
 use gate::Gates;
 use schedule::Schedule;
@@ -66,6 +66,7 @@ struct Object {
 struct Upload {
     key: Key,
     metadata: Metadata,
+    begun: u32,
     parts: BTreeMap<PartNumber, (PartTag, Bytes)>,
 }
 
@@ -79,6 +80,7 @@ impl Fake {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
         })
     }
 
@@ -202,7 +204,7 @@ impl State {
     fn write(&mut self, key: &Key, bytes: Bytes, metadata: Metadata) -> Version {
         self.writes += 1;
         let version = Version::new(&format!("v{}", self.writes));
-        let modified = Timestamp { secs: FIRST_SECS + i64::from(self.writes), nanos: 0 };
+        let modified = time_of(self.writes);
         let size = bytes.len() as u64;
         let meta = Meta { size, version: version.clone(), modified, metadata };
         self.objects.insert(key.clone(), Object { bytes, meta });
@@ -241,6 +243,11 @@ impl State {
         let page = list(&listed[number], &ListRequest { continuation, ..request.clone() });
         Page { next: page.next.map(|token| format!("{number}@{token}")), ..page }
     }
+}
+
+/// When so many writes were done.
+fn time_of(writes: u32) -> Timestamp {
+    Timestamp { secs: FIRST_SECS + i64::from(writes), nanos: 0 }
 }
 
 fn list(objects: &BTreeMap<Key, Object>, request: &ListRequest) -> Page {
@@ -293,15 +300,16 @@ fn check_write(op: Op, key: &Key, options: &PutOptions) -> Result<()> {
     metadata::check_names(&options.metadata).map_err(refuse)
 }
 
+fn index(at: u64) -> usize {
+    usize::try_from(at).expect("within an object in memory")
+}
+
 fn body(key: &Key, bytes: &Bytes, range: ByteRange, fault: Option<&Fault>) -> Body {
     let breaks_at = match fault {
         Some(Fault::BreakBody { bytes }) => range.start().saturating_add(*bytes),
         Some(Fault::Refuse(_) | Fault::LoseAnswer) | None => u64::MAX,
     };
-    let slice = |piece: ByteRange| {
-        let index = |at: u64| usize::try_from(at).expect("within an object in memory");
-        Ok(bytes.slice(index(piece.start())..index(piece.end())))
-    };
+    let slice = |piece: ByteRange| Ok(bytes.slice(index(piece.start())..index(piece.end())));
     let whole = range.below(breaks_at);
     let mut pieces: Vec<Result<Bytes>> =
         whole.map(|whole| whole.pieces(PIECE_BYTES).map(slice).collect()).unwrap_or_default();
@@ -369,8 +377,9 @@ impl Remote for Fake {
         let act = |state: &mut State| {
             state.writes += 1;
             let id = format!("u{}", state.writes);
-            let (key, metadata) = (key.clone(), options.metadata.clone());
-            state.uploads.insert(id.clone(), Upload { key, metadata, parts: BTreeMap::new() });
+            let (key, metadata, begun) = (key.clone(), options.metadata.clone(), state.writes);
+            let upload = Upload { key, metadata, begun, parts: BTreeMap::new() };
+            state.uploads.insert(id.clone(), upload);
             Ok(UploadId(id))
         };
         Ok(self.call(Op::UploadCreate, key, act).await?.0)
@@ -390,6 +399,39 @@ impl Remote for Fake {
             Ok(tag)
         };
         Ok(self.call(Op::UploadPart, key, act).await?.0)
+    }
+
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let act = |state: &mut State| {
+            let source = state.object(original.key)?;
+            if source.meta.version != *original.version {
+                return Err(ErrorKind::Changed);
+            }
+            let bytes = source.bytes.clone();
+            let whole = ByteRange::new(0, source.meta.size);
+            let can = match self.personality.part_copies {
+                PartCopies::None => false,
+                PartCopies::AnyRange { bytes_max } => range.len() <= bytes_max,
+                PartCopies::OwnBlocks => original.key == key,
+                PartCopies::WholeFirst => part == PartNumber(1) && Some(range) == whole,
+            };
+            if !can || whole.is_none_or(|whole| whole.end() < range.end()) {
+                return Err(ErrorKind::Unsupported);
+            }
+            state.writes += 1;
+            let tag = PartTag(format!("p{}", state.writes));
+            let bytes = bytes.slice(index(range.start())..index(range.end()));
+            state.upload(key, upload)?.parts.insert(part, (tag.clone(), bytes));
+            Ok(tag)
+        };
+        Ok(self.call(Op::UploadPartCopy, key, act).await?.0)
     }
 
     async fn upload_complete(
@@ -424,6 +466,20 @@ impl Remote for Fake {
             Ok(())
         };
         self.call(Op::UploadAbort, key, act).await.map(drop)
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        let act = |state: &mut State| {
+            let mut found: Vec<(u32, UploadId)> = Vec::new();
+            for (id, upload) in state.uploads.iter().filter(|(_, upload)| upload.key == *key) {
+                found.push((upload.begun, UploadId(id.clone())));
+            }
+            found.sort_by_key(|(begun, _)| *begun);
+            found.truncate(UNFINISHED_MAX);
+            let unfinished = |(begun, upload)| Unfinished { upload, since: time_of(begun) };
+            Ok(found.into_iter().map(unfinished).collect())
+        };
+        Ok(self.call(Op::Uploads, key, act).await?.0)
     }
 
     async fn copy(

@@ -13,12 +13,12 @@ mod list;
 mod names;
 mod place;
 mod read;
+mod source;
 mod stamp;
 mod tree;
 mod upload;
 mod write;
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Original, Page, PartCopies, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata,
 };
 use disk::Disk;
 use fault::{Fault, Outcome};
@@ -82,6 +82,7 @@ impl Remote for Folder {
             parts_max: 10_000,
             object_bytes_max: 8 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
         }
     }
 
@@ -141,6 +142,22 @@ impl Remote for Folder {
         self.run("upload part", key, call).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let (wanted, upload) = (key.clone(), upload.clone());
+        let (from, version) = (original.key.clone(), original.version.clone());
+        let call = move |disk: &Disk| {
+            disk.upload_part_copy((&wanted, &upload, part), (&from, &version), range)
+        };
+        self.run("upload part copy", key, call).await
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -157,6 +174,11 @@ impl Remote for Folder {
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         let (wanted, upload) = (key.clone(), upload.clone());
         self.run("upload abort", key, move |disk| disk.upload_abort(&wanted, &upload)).await
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        let wanted = key.clone();
+        self.run("uploads", key, move |disk| disk.uploads(&wanted)).await
     }
 
     async fn copy(
@@ -210,20 +232,11 @@ fn copy(
         return Err(Fault::changed());
     }
     let options = PutOptions { condition: condition.clone(), metadata: meta.metadata };
-    let Some((mut source, stat)) = disk.open_object(from)? else {
+    let Some(whole) = ByteRange::new(0, meta.size) else {
         return disk.put(to, b"", &options);
     };
-    if stamp::version(&stat) != *version {
-        return Err(Fault::changed());
-    }
+    let mut source = disk.open_source(from, version)?;
     let mut draft = disk.draft()?;
-    std::io::copy(&mut source, &mut draft.file)?;
-    let after: File = source;
-    let now = rustix::fs::fstat(&after)?;
-    if (now.st_size, now.st_mtime, now.st_mtime_nsec)
-        != (stat.st_size, stat.st_mtime, stat.st_mtime_nsec)
-    {
-        return Err(Fault::changed());
-    }
+    source.copy(whole, &mut draft.file)?;
     disk.publish(to, draft, &options.metadata, condition)
 }

@@ -25,7 +25,8 @@ use crate::http::{Asked, collect, range_header, ranged};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version, metadata,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId,
+    Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -82,6 +83,7 @@ impl Remote for Gcs {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::WholeFirst,
         }
     }
 
@@ -151,11 +153,7 @@ impl Remote for Gcs {
         name(op, key)?;
         let number = self.shared.rng.id();
         let upload = OwnUpload { number, metadata: options.metadata.clone() };
-        // It says whether we may write, and tells who finds the parts what they are of.
-        let marker = parts::folder(&self.shared, &upload).join(b"begun");
-        let about = (&Metadata::new(), &Condition::Always);
-        let target = Bytes::copy_from_slice(key.as_bytes());
-        self.shared.insert(op, &marker, target, about).await?;
+        parts::begin(&self.shared, key, &upload).await?;
         Ok(upload.to_id())
     }
 
@@ -170,6 +168,27 @@ impl Remote for Gcs {
         parts::put(&self.shared, &upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        _: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let op = "upload part copy";
+        self.upload(op, key, upload)?;
+        let meta = meta(op, original.key, self.shared.object(op, original.key).await?)?;
+        let fail = |kind, words: &str| Err(Error::new(kind, op, original.key).because(words));
+        if meta.version != *original.version {
+            return fail(ErrorKind::Changed, "the object is another generation");
+        }
+        if ByteRange::new(0, meta.size) != Some(range) {
+            return fail(ErrorKind::Unsupported, "only whole objects are composed");
+        }
+        Ok(json::copied_tag(name(op, original.key)?, &meta.version))
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -180,7 +199,7 @@ impl Remote for Gcs {
         let upload = self.upload("upload complete", key, upload)?;
         let version = parts::complete(&self.shared, key, &upload, parts, condition).await?;
         // The object is there: that its parts are too is untidy, but no failure.
-        if let Err(error) = parts::remove(&self.shared, &upload).await {
+        if let Err(error) = parts::remove(&self.shared, key, &upload).await {
             tracing::warn!(%error, "the parts of a finished upload could not be removed");
         }
         Ok(version)
@@ -191,7 +210,12 @@ impl Remote for Gcs {
             return Err(parts::no_upload("upload abort", key));
         };
         self.shared.aborted.add(upload.number);
-        parts::remove(&self.shared, &upload).await
+        parts::remove(&self.shared, key, &upload).await
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        name("uploads", key)?;
+        parts::unfinished(&self.shared, key).await
     }
 
     async fn copy(&self, original: Original<'_>, to: &Key, wanted: &Condition) -> Result<Version> {

@@ -37,9 +37,10 @@ pub use gcs::{CredentialsFileError, Gcs, GcsCredentials, GcsOptions, ServiceAcco
 pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
+use object::UNFINISHED_MAX;
 pub use object::{
-    Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartNumber,
-    PartTag, Personality, PutOptions, UPLOAD_ID, UploadId, Version,
+    Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartCopies,
+    PartNumber, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId, Version,
 };
 pub use prefix::{Prefixed, prefixed};
 pub use retry::Retry;
@@ -89,6 +90,18 @@ pub trait Remote: Debug + Send + Sync + 'static {
         bytes: Bytes,
     ) -> Result<PartTag>;
 
+    /// Makes the bytes `range` of `original` a part, inside the store. `Changed` if it is not the
+    /// named version any more (some stores say so only at the end of the upload); `Unsupported` if the range does not lie within the object, or if the
+    /// store cannot copy it (see [`Personality::part_copies`]): then the bytes have to be sent.
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag>;
+
     /// Makes the parts, in order of their numbers, the object `key`.
     async fn upload_complete(
         &self,
@@ -100,6 +113,10 @@ pub trait Remote: Debug + Send + Sync + 'static {
 
     /// Forgets an upload and its parts. Aborting what is not there is no error.
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()>;
+
+    /// Uploads of exactly `key` that are neither complete nor aborted, oldest first; a thousand at
+    /// most. Empty where the store forgets such uploads by itself and names none.
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>>;
 
     /// Copies `original` to `to` inside the store, metadata included; `Changed` if it is not the
     /// named version any more or `condition` does not hold of `to` (as far as the store can check

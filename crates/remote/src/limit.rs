@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Body, Condition, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UploadId, Version,
+    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 
 /// A store with a bounded number of requests under way; the others wait their turn.
@@ -88,6 +88,18 @@ impl Remote for Limit {
         self.inner.upload_part(key, upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let _turn = self.turn().await;
+        self.inner.upload_part_copy(key, upload, part, original, range).await
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -102,6 +114,11 @@ impl Remote for Limit {
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         let _turn = self.turn().await;
         self.inner.upload_abort(key, upload).await
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        let _turn = self.turn().await;
+        self.inner.uploads(key).await
     }
 
     async fn copy(

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 
 use crate::{
     Body, Condition, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UploadId, Version,
+    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 
 /// A store whose calls are counted.
@@ -103,6 +103,24 @@ impl Remote for Meter {
         self.note(self.inner.upload_part(key, upload, part, bytes).await)
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        self.count(Counter::RemotePartCopies);
+        self.metrics.add(Counter::RemotePartCopyBytes, range.len());
+        let copied = self.inner.upload_part_copy(key, upload, part, original, range).await;
+        match copied {
+            // That a store cannot copy this one is an answer, too.
+            Err(error) if error.kind == ErrorKind::Unsupported => Err(error),
+            copied => self.note(copied),
+        }
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -115,6 +133,11 @@ impl Remote for Meter {
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         self.note(self.inner.upload_abort(key, upload).await)
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.count(Counter::RemoteLists);
+        self.note(self.inner.uploads(key).await)
     }
 
     async fn copy(

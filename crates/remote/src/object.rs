@@ -101,6 +101,18 @@ pub struct PartNumber(pub u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartTag(pub String);
 
+/// An upload in parts that is neither complete nor aborted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its id.
+    pub upload: UploadId,
+    /// When it was begun, by the store's clock.
+    pub since: Timestamp,
+}
+
+/// How many unfinished uploads of a key are told at most. Who aborts them asks again.
+pub(crate) const UNFINISHED_MAX: usize = 1000;
+
 /// Which keys to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRequest {
@@ -156,6 +168,24 @@ pub struct Personality {
     pub object_bytes_max: u64,
     /// Whether `Condition::Is` and `Condition::Absent` are checked on put and complete.
     pub conditional_writes: bool,
+    /// Which parts of an upload may be copied from an object.
+    pub part_copies: PartCopies,
+}
+
+/// What [`upload_part_copy`](crate::Remote::upload_part_copy) can make a part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartCopies {
+    /// Nothing.
+    None,
+    /// Any range of any object.
+    AnyRange {
+        /// At most so many bytes of it.
+        bytes_max: u64,
+    },
+    /// Blocks of the object that is to be replaced: what they cover exactly.
+    OwnBlocks,
+    /// A whole object, as the first part.
+    WholeFirst,
 }
 
 /// A range of a file that is a range of an object.

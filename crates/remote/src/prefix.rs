@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 
 /// A part of a store. No key leads out of it: keys are bytes, and `..` is a name like any other.
@@ -80,6 +80,19 @@ impl Remote for Prefixed {
         self.inner.upload_part(&self.outer(key), upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let from = self.outer(original.key);
+        let original = Original { key: &from, ..original };
+        self.inner.upload_part_copy(&self.outer(key), upload, part, original, range).await
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -92,6 +105,10 @@ impl Remote for Prefixed {
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         self.inner.upload_abort(&self.outer(key), upload).await
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.inner.uploads(&self.outer(key)).await
     }
 
     async fn copy(

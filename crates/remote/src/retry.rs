@@ -18,7 +18,8 @@ use parking_lot::Mutex;
 use crate::backoff::{Next, RetryOptions, Tries};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, UploadId, Version,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, Unfinished, UploadId,
+    Version,
 };
 
 /// How many uploads under way are remembered with their ids.
@@ -252,6 +253,19 @@ impl Remote for Retry {
         self.repeat(|inner| inner.upload_part(key, upload, part, bytes.clone())).await.result
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let copied =
+            self.repeat(|inner| inner.upload_part_copy(key, upload, part, original, range)).await;
+        copied.result
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -270,6 +284,10 @@ impl Remote for Retry {
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         self.shared.forget(upload);
         self.repeat(|inner| inner.upload_abort(key, upload)).await.result
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.repeat(|inner| inner.uploads(key)).await.result
     }
 
     async fn copy(

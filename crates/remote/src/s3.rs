@@ -7,6 +7,8 @@ mod body;
 mod connect;
 mod fault;
 mod large;
+mod part;
+mod server;
 mod text;
 
 pub use connect::{Addressing, Credentials, S3Options};
@@ -26,8 +28,8 @@ use bytes::Bytes;
 
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
-    Page, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UploadId, Version,
-    metadata,
+    Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
+    UploadId, Version, metadata,
 };
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
@@ -43,6 +45,7 @@ pub struct S3 {
     client: Client,
     bucket: String,
     payload: Payload,
+    part_checks: PartChecks,
     /// The largest object that is copied in one request.
     copy_bytes_max: u64,
 }
@@ -54,6 +57,17 @@ enum Payload {
     Signed,
     /// TLS keeps others out, and a hash costs more than all the rest of an upload.
     Plain,
+}
+
+/// How the store checks that it got the bytes of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartChecks {
+    /// By the signature of the request, of which they are a part.
+    Signature,
+    /// By checksums that the upload announces.
+    Announced,
+    /// By checksums that it does not announce.
+    Unannounced,
 }
 
 impl fmt::Debug for S3 {
@@ -73,8 +87,13 @@ impl S3 {
         let insecure = options.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
         let payload = if insecure { Payload::Signed } else { Payload::Plain };
         let client = connect::client(&options).await;
+        let part_checks = match (payload, &options.endpoint) {
+            (Payload::Signed, _) => PartChecks::Signature,
+            (Payload::Plain, None) => PartChecks::Announced,
+            (Payload::Plain, Some(_)) => server::part_checks(&client, &options.bucket).await,
+        };
         let copy_bytes_max = options.copy_bytes_max;
-        Ok(S3 { client, bucket: options.bucket, payload, copy_bytes_max })
+        Ok(S3 { client, bucket: options.bucket, payload, part_checks, copy_bytes_max })
     }
 
     /// Metadata must survive the way through HTTP headers.
@@ -178,6 +197,7 @@ impl Remote for S3 {
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
             conditional_writes: true,
+            part_copies: PartCopies::AnyRange { bytes_max: self.copy_bytes_max },
         }
     }
 
@@ -239,12 +259,16 @@ impl Remote for S3 {
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
         let op = "upload create";
         S3::check_metadata(op, key, &options.metadata)?;
+        let announced = match self.part_checks {
+            PartChecks::Announced => Some(ChecksumAlgorithm::Crc32C),
+            PartChecks::Signature | PartChecks::Unannounced => None,
+        };
         let request = self
             .client
             .create_multipart_upload()
             .bucket(&self.bucket)
             .key(name(op, key)?)
-            .checksum_algorithm(ChecksumAlgorithm::Crc32C)
+            .set_checksum_algorithm(announced)
             .set_metadata(Some(options.metadata.clone().into_iter().collect()));
         let begun = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
         let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no id");
@@ -259,7 +283,11 @@ impl Remote for S3 {
         bytes: Bytes,
     ) -> Result<PartTag> {
         let op = "upload part";
-        let (crc32c, length) = (text::crc32c(&bytes), bytes.len());
+        let length = bytes.len();
+        let crc32c = match self.part_checks {
+            PartChecks::Signature => None,
+            PartChecks::Announced | PartChecks::Unannounced => Some(text::crc32c(&bytes)),
+        };
         let request = self
             .client
             .upload_part()
@@ -267,7 +295,7 @@ impl Remote for S3 {
             .key(name(op, key)?)
             .upload_id(&upload.0)
             .part_number(number(part))
-            .checksum_crc32_c(&crc32c)
+            .set_checksum_crc32_c(crc32c.clone())
             .body(ByteStream::from(bytes))
             .customize()
             .config_override(patient_with(length));
@@ -277,7 +305,19 @@ impl Remote for S3 {
         };
         let sent = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
         let version = version_of(op, key, sent.e_tag)?;
-        Ok(text::part_tag(version.as_str(), &crc32c))
+        let told = crc32c.filter(|_| self.part_checks == PartChecks::Announced);
+        Ok(text::part_tag(version.as_str(), told.as_deref()))
+    }
+
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        self.copy_part("upload part copy", (key, upload, part), original, range).await
     }
 
     async fn upload_complete(
@@ -327,6 +367,10 @@ impl Remote for S3 {
             Err(error) if error.code() == Some("NoSuchUpload") => Ok(()),
             Err(error) => Err(fault::of_call(op, key, &error)),
         }
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.unfinished(key).await
     }
 
     async fn copy(

@@ -77,6 +77,11 @@ impl BackingFile {
         self.disk.write(&self.file, bytes, offset)
     }
 
+    /// Waits until the disk has all of it.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.disk.sync(&self.file)
+    }
+
     /// Gives back the space of `range`, which reads as zeros then.
     pub(crate) fn punch(&self, range: ByteRange) -> io::Result<()> {
         self.disk.punch(&self.file, range)

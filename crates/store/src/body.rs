@@ -7,9 +7,11 @@ use base::ByteRange;
 
 use crate::backing::BackingFile;
 use crate::cached::Cached;
-use crate::extent::{Extents, Sum};
+use crate::error::Result;
+use crate::extent::{Extents, Moment, Origin, Sum};
 use crate::frozen::Frozen;
 use crate::granule::{self, GRANULE_BYTES};
+use crate::granule_set::GranuleSet;
 use crate::residency::{Epoch, Residency};
 use crate::sums::{Walk, Walked};
 
@@ -22,6 +24,10 @@ pub(crate) struct Body {
     pub size: u64,
     /// What shows through where nothing was written.
     pub base: Option<View>,
+    /// The version that it was made from, as long as something of it is left.
+    pub origin: Option<Origin>,
+    /// What is changed now is changed at this moment.
+    pub now: Moment,
     /// What is in the file itself.
     pub extents: Extents,
     /// Where the newest bytes live.
@@ -30,12 +36,23 @@ pub(crate) struct Body {
     pub frozen: Option<Frozen>,
     /// The last seal.
     pub epoch: Epoch,
+    /// Whether the record says that the bytes are those of the last seal.
+    pub recorded: Recorded,
     /// Whether the kernel may write to the file without telling us.
     pub lent: Lent,
     /// The version that the bucket has of it, while it is clean.
     pub published: Option<Box<[u8]>>,
     /// Where the file is.
     pub home: Home,
+}
+
+/// What the record says of a staged file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// They are as they were sealed.
+    AsSealed,
+    /// Something else.
+    Otherwise,
 }
 
 /// Where a staged file is.
@@ -50,8 +67,8 @@ pub(crate) enum Home {
 /// The part of a base that shows through.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// The base.
-    pub cached: Arc<Cached>,
+    /// The base; nothing of it is at hand without.
+    pub cached: Option<Arc<Cached>>,
     /// It shows through below this, never more of it than at the file's smallest size.
     pub visible: u64,
 }
@@ -65,6 +82,13 @@ pub(crate) enum Lent {
     ToKernel,
 }
 
+impl View {
+    /// Reads into `buf` if all of it is at hand.
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
+        self.cached.as_ref().map_or(Ok(false), |cached| cached.read(offset, buf))
+    }
+}
+
 impl Body {
     /// The bytes of `file`, `size` of them, all in it.
     pub(crate) fn new(file: Arc<BackingFile>, size: u64, residency: Residency) -> Body {
@@ -72,13 +96,64 @@ impl Body {
             file,
             size,
             base: None,
+            origin: None,
+            now: 1,
             extents: Extents::default(),
             residency,
             frozen: None,
             epoch: 0,
+            recorded: Recorded::Otherwise,
             lent: Lent::Never,
             published: None,
             home: Home::Staging,
+        }
+    }
+
+    /// Notes that bytes in `range` are about to change.
+    pub(crate) fn will_differ(&mut self, range: ByteRange) {
+        // What is being uploaded may be what it was made from by the next time.
+        let origin = self.origin.as_ref().map_or(0, |origin| origin.until);
+        let until = self.frozen.as_ref().map_or(0, Frozen::shortest).max(origin);
+        for granule in range.below(until).into_iter().flat_map(granule::touched) {
+            self.extents.change(granule, self.now);
+        }
+    }
+
+    /// What is as in the version that it was made from.
+    pub(crate) fn unchanged(&self) -> GranuleSet {
+        let origin = self.origin.as_ref();
+        origin.map(|origin| self.extents.unchanged(origin.until, origin.since)).unwrap_or_default()
+    }
+
+    /// What must be taken from the base of the granule in which it stops showing through, if the
+    /// file goes on there.
+    pub(crate) fn edge(&self) -> Option<ByteRange> {
+        let visible = self.visible();
+        let is_within = visible < self.size && !visible.is_multiple_of(GRANULE_BYTES);
+        if is_within { self.wanted(visible / GRANULE_BYTES) } else { None }
+    }
+
+    /// What must be taken from the base.
+    pub(crate) fn missing_all(&self) -> GranuleSet {
+        self.extents.missing(self.visible())
+    }
+
+    /// It is `size` bytes long from now on.
+    pub(crate) fn cut(&mut self, size: u64) {
+        if size < self.size {
+            self.extents.resized(size);
+        }
+        self.size = size;
+        if let Some(view) = &mut self.base {
+            view.visible = view.visible.min(size);
+        }
+        self.base.take_if(|view| view.visible == 0);
+        if let Some(origin) = &mut self.origin {
+            origin.until = origin.until.min(size);
+        }
+        self.origin.take_if(|origin| origin.until == 0);
+        if let Some(frozen) = &mut self.frozen {
+            frozen.cut(size);
         }
     }
 
@@ -109,13 +184,15 @@ impl Body {
         ByteRange::new(first.start(), end)
     }
 
-    /// Makes the checksum of every granule whole, as far as one turn of `walk` goes.
+    /// Makes the checksum of every granule that is here whole, as far as one turn of `walk` goes.
     pub(crate) fn complete_sums(&mut self, walk: &mut Walk) -> io::Result<Walked> {
+        let visible = self.visible();
         let Body { file, extents, size, .. } = self;
         walk.turn(file, *size, |granule, summer| {
             let place = granule::bytes_of(granule, *size);
             let known = extents.sum(granule);
-            if u64::from(known.len) < place.len() {
+            let is_here = visible <= place.start() || extents.is_here(granule);
+            if is_here && u64::from(known.len) < place.len() {
                 extents.set_sum(granule, summer.sum(place, known)?);
             }
             Ok(())
@@ -126,12 +203,13 @@ impl Body {
     /// one turn of `walk` goes; whether there were any.
     pub(crate) fn rescan(&mut self, walk: &mut Walk) -> io::Result<(Walked, bool)> {
         let mut is_changed = false;
-        let Body { file, extents, size, .. } = self;
+        let Body { file, extents, size, now, .. } = self;
         let walked = walk.turn(file, *size, |granule, summer| {
             let place = granule::bytes_of(granule, *size);
             let known = extents.sum(granule);
             let sum = summer.sum(place, Sum::default())?;
             if known != sum {
+                extents.change(granule, *now);
                 // What is not summed to its end was written through us, and is dirty anyway.
                 is_changed |= known.len == sum.len;
                 extents.set_sum(granule, sum);

@@ -229,6 +229,12 @@ impl Disk {
         file.write_all_at(bytes, offset)
     }
 
+    /// Waits until the disk has all of the file.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
     /// Gives back the space of `range`, which reads as zeros then.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn punch(&self, file: &File, range: ByteRange) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Which granules of a staged file are in it, and running checksums of them.
+//! Which granules of a staged file are in it, when they were changed, and running checksums of them.
 //!
 //! A running checksum covers the first `len` bytes of its granule. A writer that appends extends it
 //! from the bytes in hand, so that sealing a file written from front to back reads nothing.
@@ -8,7 +8,23 @@ use std::collections::BTreeMap;
 use base::{ByteRange, crc32c};
 
 use crate::granule::{self, GRANULE_BYTES, PIECE_GRANULES};
+use crate::granule_set::GranuleSet;
 use crate::piece::PieceV1;
+
+/// A moment in the life of a staged file: they are counted, and each seal begins a new one. Bytes of
+/// a version that was there before are of moment 0.
+pub(crate) type Moment = u32;
+
+/// The version of which the bucket has what was not changed of a file.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    /// Which one.
+    pub identity: Box<[u8]>,
+    /// Nothing beyond this is left of it.
+    pub until: u64,
+    /// What was changed after this moment is not of it.
+    pub since: Moment,
+}
 
 /// The granules and checksums of one staged file.
 #[derive(Debug, Default)]
@@ -27,14 +43,20 @@ struct Piece {
 #[derive(Clone, Copy, Debug, Default)]
 struct Granule {
     is_here: bool,
+    // When what it has of the version below was last changed.
+    changed: Moment,
     sum: Sum,
 }
 
 impl Piece {
-    fn row(&self, at: usize, size: u64) -> PieceV1 {
+    // Below `visible` what is not in the file shows through, and has no checksum.
+    fn row(&self, at: usize, size: u64, visible: u64) -> PieceV1 {
         let mut row = PieceV1::empty(granule::granules_in(at, granule::count(size)));
         for (in_piece, granule) in self.granules.iter().enumerate() {
-            row.insert(in_piece, granule.sum.crc);
+            let start = (at as u64 * PIECE_GRANULES + in_piece as u64) * GRANULE_BYTES;
+            if granule.is_here || visible <= start {
+                row.insert(in_piece, granule.sum.crc);
+            }
         }
         row
     }
@@ -58,6 +80,33 @@ impl Extents {
     /// Notes that the bytes of `granule` are in the file.
     pub(crate) fn insert(&mut self, granule: u64) {
         self.granule(granule).is_here = true;
+    }
+
+    /// Notes that `granule` is changed at the moment `now`.
+    pub(crate) fn change(&mut self, granule: u64, now: Moment) {
+        self.granule(granule).changed = now;
+    }
+
+    /// The granules of the first `end` bytes that were not changed after the moment `since`.
+    pub(crate) fn unchanged(&self, end: u64, since: Moment) -> GranuleSet {
+        let mut set = GranuleSet::all_of(end);
+        for (number, granule) in self.known() {
+            if since < granule.changed {
+                set.remove(number);
+            }
+        }
+        set
+    }
+
+    /// The granules of the first `end` bytes that are not in the file.
+    pub(crate) fn missing(&self, end: u64) -> GranuleSet {
+        let mut set = GranuleSet::all_of(end);
+        for (number, granule) in self.known() {
+            if granule.is_here {
+                set.remove(number);
+            }
+        }
+        set
     }
 
     /// What is known of the checksum of `granule`.
@@ -143,21 +192,21 @@ impl Extents {
         }
     }
 
-    /// The pieces of a file of `size` bytes whose checksums changed; they count as saved from now
-    /// on. Every granule must be summed.
-    pub(crate) fn take_unsaved(&mut self, size: u64) -> Vec<(usize, PieceV1)> {
+    /// The pieces of a file of `size` bytes, of which a version shows through below `visible`, whose
+    /// checksums changed; they count as saved from now on. Every granule that is here must be summed.
+    pub(crate) fn take_unsaved(&mut self, size: u64, visible: u64) -> Vec<(usize, PieceV1)> {
         let mut rows = Vec::new();
         for (&at, piece) in &mut self.pieces {
             if std::mem::take(&mut piece.unsaved) {
-                rows.push((at, piece.row(at, size)));
+                rows.push((at, piece.row(at, size, visible)));
             }
         }
         rows
     }
 
-    /// All pieces of a file of `size` bytes. Every granule must be summed.
-    pub(crate) fn rows(&self, size: u64) -> Vec<(usize, PieceV1)> {
-        self.pieces.iter().map(|(&at, piece)| (at, piece.row(at, size))).collect()
+    /// All pieces of such a file. Every granule that is here must be summed.
+    pub(crate) fn rows(&self, size: u64, visible: u64) -> Vec<(usize, PieceV1)> {
+        self.pieces.iter().map(|(&at, piece)| (at, piece.row(at, size, visible))).collect()
     }
 
     /// Takes over the checksums of a piece of a file of `size` bytes, all of it in the file.
@@ -178,6 +227,12 @@ impl Extents {
                 piece.unsaved = true;
             }
         }
+    }
+
+    fn known(&self) -> impl Iterator<Item = (u64, &Granule)> {
+        self.pieces
+            .iter()
+            .flat_map(|(&at, piece)| (at as u64 * PIECE_GRANULES..).zip(&piece.granules))
     }
 
     fn existing(&self, granule: u64) -> Option<&Granule> {

@@ -8,12 +8,17 @@ use std::io;
 use base::ByteRange;
 
 use crate::backing::BackingFile;
+use crate::extent::{Moment, Origin};
 use crate::granule::{self, GRANULE_BYTES};
 
 /// The sealed version of one staged file.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     size: u64,
+    // The smallest that the file has been since.
+    shortest: u64,
+    // When it was sealed: what is changed from now on is changed later.
+    sealed: Moment,
     // Below this the upload has read all it needs.
     done_to: u64,
     side: Side,
@@ -41,18 +46,34 @@ impl Side {
 
 impl Frozen {
     /// The version is the first `size` bytes of the file.
-    pub(crate) fn new(size: u64) -> Frozen {
-        Frozen { size, done_to: 0, side: Side::None }
+    pub(crate) fn new(size: u64, sealed: Moment) -> Frozen {
+        Frozen { size, shortest: size, sealed, done_to: 0, side: Side::None }
     }
 
     /// The version is the first `size` bytes of `file`, a copy.
-    pub(crate) fn copied(size: u64, file: BackingFile) -> Frozen {
-        Frozen { size, done_to: 0, side: Side::Whole { file } }
+    pub(crate) fn copied(size: u64, sealed: Moment, file: BackingFile) -> Frozen {
+        Frozen { side: Side::Whole { file }, ..Frozen::new(size, sealed) }
     }
 
     /// The version is the first `size` bytes of the file, and what is saved of it goes to `file`.
-    pub(crate) fn beside(size: u64, file: BackingFile) -> io::Result<Frozen> {
-        Ok(Frozen { size, done_to: 0, side: Side::beside(size, file)? })
+    pub(crate) fn beside(size: u64, sealed: Moment, file: BackingFile) -> io::Result<Frozen> {
+        Ok(Frozen { side: Side::beside(size, file)?, ..Frozen::new(size, sealed) })
+    }
+
+    /// Notes that the file is `size` bytes long now.
+    pub(crate) fn cut(&mut self, size: u64) {
+        self.shortest = self.shortest.min(size);
+    }
+
+    /// The smallest that the file has been since it was sealed.
+    pub(crate) fn shortest(&self) -> u64 {
+        self.shortest
+    }
+
+    /// As what the version `identity`, which it has become, is the origin of the file.
+    pub(crate) fn origin(&self, identity: &[u8]) -> Option<Origin> {
+        let Frozen { shortest: until, sealed: since, .. } = *self;
+        (0 < until).then(|| Origin { identity: identity.into(), until, since })
     }
 
     /// Below this nothing is kept any more.

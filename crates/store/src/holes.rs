@@ -38,6 +38,7 @@ impl Staged {
             return Ok(Outcome::Needs(needs));
         }
         self.will_change(body, Some(range))?;
+        body.will_differ(range);
         body.extents.will_punch(range);
         body.file.punch(range).map_err(|error| self.io("punch", error))?;
         // Zeros of our own from here on, where the base would show through.

@@ -19,6 +19,7 @@ mod extent;
 mod faulty_disk;
 mod frozen;
 mod granule;
+mod granule_set;
 mod ground;
 mod holes;
 mod journal;
@@ -46,6 +47,7 @@ pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use faulty_disk::Faults;
 pub use granule::GRANULE_BYTES;
+pub use granule_set::GranuleSet;
 pub use holes::{Growth, Seek};
 pub use journal::{Journal, Op, OpId, OpKind, Replayed};
 pub use moves::{Adopted, Base};

@@ -15,6 +15,7 @@ use crate::body::{Body, Home, Lent, View};
 use crate::cached::{self, Cached, Use};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result};
+use crate::extent::Origin;
 use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
@@ -58,7 +59,7 @@ pub enum Adopted {
 pub(crate) fn stage_new(
     ground: &Arc<Ground>,
     note: &[u8],
-    view: Option<View>,
+    base: Option<(Arc<Cached>, u64)>,
 ) -> Result<Arc<Staged>> {
     let file_name = ground.staged_name();
     let path = ground.layout.staged(&file_name);
@@ -69,18 +70,19 @@ pub(crate) fn stage_new(
     assert!(is_claimed, "nobody else knows the new file {}", path.display());
 
     // A file that only shows a whole version has nothing that the bucket does not have.
-    let is_clean = view.as_ref().is_some_and(|view| view.visible == view.cached.size());
+    let is_clean = base.as_ref().is_some_and(|(cached, visible)| *visible == cached.size());
     let (residency, state) = if is_clean {
         (Residency::Clean, StagedState::Clean)
     } else {
         (Residency::Dirty, StagedState::Open)
     };
     let mut body = Body::new(file, 0, residency);
-    if let Some(view) = view {
-        body.size = view.visible;
-        body.file.set_len(body.size).map_err(io)?;
-        if !clone_base(&mut body, &view).map_err(io)? && 0 < view.visible {
-            body.base = Some(view);
+    if let Some((cached, visible)) = base.filter(|(_, visible)| 0 < *visible) {
+        body.size = visible;
+        body.file.set_len(visible).map_err(io)?;
+        body.origin = Some(Origin { identity: cached.identity().into(), until: visible, since: 0 });
+        if !clone_base(&mut body, &cached).map_err(io)? {
+            body.base = Some(View { cached: Some(cached), visible });
         }
     }
     let id = ground.db.insert_staged(&NewStaged { file: &file_name, note, state });
@@ -92,16 +94,16 @@ pub(crate) fn stage_new(
 }
 
 /// Where the disk can: takes over a complete base without copying it. Whether it did.
-fn clone_base(body: &mut Body, view: &View) -> io::Result<bool> {
-    let Ok(base) = view.cached.here("clone") else { return Ok(false) };
+fn clone_base(body: &mut Body, cached: &Cached) -> io::Result<bool> {
+    let Ok(base) = cached.here("clone") else { return Ok(false) };
     if !base.presence.is_complete() || body.file.share_from(&base.file).is_err() {
         return Ok(false);
     }
     body.file.set_len(body.size)?;
     for (piece, row) in base.presence.rows() {
-        body.extents.load(piece, &row, view.cached.size());
+        body.extents.load(piece, &row, cached.size());
     }
-    if body.size < view.cached.size() {
+    if body.size < cached.size() {
         body.extents.resized(body.size);
     }
     Ok(true)
@@ -165,8 +167,9 @@ pub(crate) fn take(
         body.extents.load(*piece, row, size);
     }
     // The record has these sums already.
-    body.extents.take_unsaved(size);
+    body.extents.take_unsaved(size, 0);
     body.published = Some(identity.into());
+    body.origin = (0 < size).then(|| Origin { identity: identity.into(), until: size, since: 0 });
     Ok(Arc::new(Staged::new(ground, id, file_name, body)))
 }
 
@@ -189,7 +192,10 @@ pub(crate) fn adopt(
         staged.thaw(body, Event::Rejected(epoch));
         return Err(error);
     }
-    if !staged.thaw(body, Event::Acked(epoch)) {
+    let origin = body.frozen.as_ref().and_then(|frozen| frozen.origin(identity));
+    let is_clean = staged.thaw(body, Event::Acked(epoch));
+    body.origin = origin;
+    if !is_clean {
         ground.db.set_staged_state(staged.id(), StagedState::Open)?;
         return Ok(Adopted::StillDirty);
     }
@@ -228,7 +234,7 @@ pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<
         return become_cached(table, staged, guard);
     }
     // It only showed another version and was never written to: that version is still there.
-    let base = body.base.as_ref().map(|view| Arc::clone(&view.cached));
+    let base = body.base.as_ref().and_then(|view| view.cached.clone());
     remove(staged, guard)?;
     Ok(base)
 }
@@ -248,7 +254,7 @@ fn become_cached(
     let identity = body.published.clone().expect("a clean file was published as something");
     let size = body.size;
     let name = VersionName::of(&identity, size);
-    let rows = body.extents.rows(size);
+    let rows = body.extents.rows(size, body.visible());
     let used = Use { last_use: ground.stamp(), uses: 1 };
     let news = VersionNews {
         name,
@@ -321,10 +327,4 @@ fn remove(staged: &Staged, guard: BodyGuard<'_>) -> Result<()> {
     ground.db.remove_staged(staged.id())?;
     drop(guard.leave());
     Ok(())
-}
-
-/// Where a base shows through a new staged file.
-pub(crate) fn view(cached: Arc<Cached>, bytes: u64) -> View {
-    let visible = bytes.min(cached.size());
-    View { cached, visible }
 }

@@ -10,6 +10,7 @@ use base::ByteRange;
 
 use crate::body::Home;
 use crate::error::{Error, ErrorKind, Result};
+use crate::granule::GRANULE_BYTES;
 use crate::ground::Ground;
 use crate::layout::{SIDE_SUFFIX, VersionName};
 use crate::staged::Staged;
@@ -19,6 +20,9 @@ const NOTE_SUFFIX: &str = ".quayfs-note";
 
 /// Longest name of a recovered file: leaves room for a number and the note's suffix.
 const NAME_BYTES_MAX: usize = 200;
+
+/// How many missing runs of bytes a note tells one by one.
+const NOTED_HOLES_MAX: usize = 1000;
 
 /// How many names are tried for one file.
 const NAMES_MAX: u32 = 10_000;
@@ -30,13 +34,12 @@ const BATCH_ROWS_MAX: usize = 256;
 pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf> {
     let ground = staged.ground();
     // What of the base is at hand makes the file whole; what is not is told.
-    let all = ByteRange::new(0, staged.size());
-    let hole = all.map_or(Ok(None), |all| staged.draw_from_base(all))?;
+    let holes = draw_what_is_there(staged)?;
     let mut guard = staged.guard("recover")?;
     if guard.body().home == Home::Recovery {
         return Err(staged.error(ErrorKind::Gone, "recover"));
     }
-    let path = reserve(ground, name, &note(ground, reason, hole))?;
+    let path = reserve(ground, name, &note(ground, reason, &holes))?;
     let io = |error| Error::io("recover", &path, error);
     ground.disk.rename(&staged.path(), &path).map_err(io)?;
     ground.disk.unlink(&ground.layout.side(staged.file_name())).map_err(io)?;
@@ -45,16 +48,42 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf>
     Ok(path)
 }
 
-fn note(ground: &Ground, reason: &str, hole: Option<ByteRange>) -> String {
-    let kept = format!("{reason}\n\nkept at {} (seconds since 1970)\n", ground.wall().secs);
-    let hole = hole.map(|hole| {
-        format!(
-            "from byte {} on, parts that were never changed were not on this machine; they are \
-             zeros here\n",
-            hole.start()
-        )
-    });
-    kept + &hole.unwrap_or_default()
+/// Takes over what is at hand of the base; returns the runs of bytes that are not.
+fn draw_what_is_there(staged: &Staged) -> Result<Vec<ByteRange>> {
+    let mut holes: Vec<ByteRange> = Vec::new();
+    let mut from = 0;
+    while let Some(rest) = ByteRange::new(from, staged.size()) {
+        let Some(missing) = staged.missing(rest) else { break };
+        from = missing.end();
+        for part in missing.pieces(GRANULE_BYTES) {
+            if staged.draw_from_base(part)?.is_none() {
+                continue;
+            }
+            match holes.last_mut() {
+                Some(last) if last.end() == part.start() => {
+                    *last = ByteRange::new(last.start(), part.end()).expect("it grows");
+                }
+                Some(_) | None => holes.push(part),
+            }
+        }
+    }
+    Ok(holes)
+}
+
+fn note(ground: &Ground, reason: &str, holes: &[ByteRange]) -> String {
+    let mut note = format!("{reason}\n\nkept at {} (seconds since 1970)\n", ground.wall().secs);
+    if !holes.is_empty() {
+        note.push_str(
+            "these bytes were not changed and were not on this machine; they are zeros here:\n",
+        );
+        for hole in holes.iter().take(NOTED_HOLES_MAX) {
+            note.extend([hole.to_string(), "\n".to_owned()]);
+        }
+        if let Some(more) = holes.get(NOTED_HOLES_MAX) {
+            note.extend([format!("and more from {} on\n", more.start())]);
+        }
+    }
+    note
 }
 
 /// A free path in the recovery folder; writing its note first keeps it ours.
@@ -167,7 +196,7 @@ fn sweep_staged_file(ground: &Ground, name: &str, path: &Path, has_bytes: bool) 
     }
     // After a power failure the bytes may be on the disk and their record not.
     let reason = "bytes found in staging of which nothing is recorded";
-    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, None))?;
+    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, &[]))?;
     ground.disk.rename(path, &kept).map_err(io)?;
     tracing::warn!(path = %kept.display(), "{reason}");
     Ok(())

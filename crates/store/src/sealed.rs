@@ -5,9 +5,10 @@ use std::sync::Arc;
 use base::ByteRange;
 
 use crate::backing::BackingFile;
-use crate::body::{Body, Home, Lent};
+use crate::body::{Body, Home, Lent, Recorded};
 use crate::error::{ErrorKind, Result};
 use crate::frozen::Frozen;
+use crate::granule_set::GranuleSet;
 use crate::residency::{Action, Epoch, Event, Residency};
 use crate::staged::Staged;
 use crate::sums::Walk;
@@ -21,6 +22,9 @@ pub struct Sealed {
     staged: Arc<Staged>,
     size: u64,
     epoch: Epoch,
+    origin: Option<Box<[u8]>>,
+    unchanged: GranuleSet,
+    missing: GranuleSet,
     fate: Fate,
 }
 
@@ -42,9 +46,10 @@ const SAVE_BYTES: u64 = 1 << 20;
 
 impl Staged {
     /// Freezes the present bytes: until the version is adopted or rejected it reads the same,
-    /// whatever is written meanwhile.
+    /// whatever is written meanwhile. Where nothing was changed the base may show through.
     ///
-    /// Fails with [`ErrorKind::Missing`] if something must still be taken from the base.
+    /// Fails with [`ErrorKind::Missing`] if the [`edge`](Staged::edge) must still be taken from the
+    /// base.
     ///
     /// # Panics
     ///
@@ -56,7 +61,9 @@ impl Staged {
         if body.home == Home::Recovery {
             return Err(self.error(ErrorKind::Gone, "seal"));
         }
-        self.need_all(body, "seal")?;
+        if body.edge().is_some() {
+            return Err(self.error(ErrorKind::Missing, "seal"));
+        }
         // What was written since is all there is to read.
         let summed = body.complete_sums(&mut Walk::at_once());
         summed.map_err(|error| self.io("seal", error))?;
@@ -64,7 +71,7 @@ impl Staged {
         let (next, action) = body.residency.step(Event::Seal(epoch));
         assert_eq!(action, Action::RecordSealed(epoch), "a seal is recorded");
         let frozen = self.freeze(body)?;
-        let pieces = body.extents.take_unsaved(body.size);
+        let pieces = body.extents.take_unsaved(body.size, body.visible());
         if let Err(error) = self.ground().db.seal_staged(self.id(), epoch, body.size, &pieces) {
             body.extents.give_back_unsaved(&pieces);
             return Err(error);
@@ -73,9 +80,17 @@ impl Staged {
         body.residency = next;
         body.published = None;
         body.epoch = epoch;
+        body.recorded = Recorded::AsSealed;
         let size = body.size;
+        let (unchanged, missing) = (body.unchanged(), body.missing_all());
+        let origin = body.origin.as_ref().map(|origin| origin.identity.clone());
+        body.now += 1;
+        if missing.is_empty() {
+            body.base = None;
+        }
         drop(guard);
-        let sealed = Sealed { staged: Arc::clone(self), size, epoch, fate: Fate::Open };
+        let staged = Arc::clone(self);
+        let sealed = Sealed { staged, size, epoch, origin, unchanged, missing, fate: Fate::Open };
         self.save_from_kernel(size)?;
         Ok(sealed)
     }
@@ -97,15 +112,15 @@ impl Staged {
 
     fn freeze(&self, body: &Body) -> Result<Frozen> {
         match body.lent {
-            Lent::Never => Ok(Frozen::new(body.size)),
+            Lent::Never => Ok(Frozen::new(body.size, body.now)),
             // The kernel may write to the file without asking us to save the old bytes first.
             Lent::ToKernel => {
                 let io = |error| self.io("seal", error);
                 let side = self.make_side().map_err(io)?;
                 if side.share_from(&body.file).is_ok() {
-                    return Ok(Frozen::copied(body.size, side));
+                    return Ok(Frozen::copied(body.size, body.now, side));
                 }
-                Frozen::beside(body.size, side).map_err(io)
+                Frozen::beside(body.size, body.now, side).map_err(io)
             }
         }
     }
@@ -174,15 +189,33 @@ impl Sealed {
         self.epoch
     }
 
+    /// The version that it was made from, if something of that is left in it.
+    pub fn origin(&self) -> Option<&[u8]> {
+        self.origin.as_deref()
+    }
+
+    /// What is as in the version that it was made from.
+    pub fn unchanged(&self) -> &GranuleSet {
+        &self.unchanged
+    }
+
+    /// What of that is not here: it cannot be [read](Sealed::read).
+    pub fn missing(&self) -> &GranuleSet {
+        &self.missing
+    }
+
     /// Reads bytes of the version.
     ///
-    /// Fails with [`ErrorKind::Missing`] below what [`done_to`](Sealed::done_to) let go.
+    /// Fails with [`ErrorKind::Missing`] below what [`done_to`](Sealed::done_to) let go, and of what
+    /// is [missing](Sealed::missing).
     pub fn read(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let end = offset.checked_add(buf.len() as u64);
         assert!(end.is_some_and(|end| end <= self.size), "read at {offset} of {}", self.size);
         let result = self.staged.look(|body| {
             let frozen = body.frozen.as_ref().filter(|_| body.epoch == self.epoch)?;
-            if offset < frozen.done_to() {
+            let range = ByteRange::at(offset, buf.len() as u64);
+            let is_missing = range.is_some_and(|range| self.missing.first_run(range).is_some());
+            if offset < frozen.done_to() || is_missing {
                 return Some(Err(self.staged.error(ErrorKind::Missing, "read sealed")));
             }
             let read = frozen.read(&body.file, offset, buf);

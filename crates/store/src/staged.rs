@@ -9,11 +9,12 @@ use base::ByteRange;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::backing::BackingFile;
-use crate::body::{Body, Lent};
+use crate::body::{Body, Lent, Recorded};
 use crate::cached::Cached;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::Sum;
 use crate::granule::{self, GRANULE_BYTES};
+use crate::granule_set::GranuleSet;
 use crate::ground::Ground;
 use crate::residency::{Action, Event, Residency};
 use crate::state::staged::{StagedId, StagedState};
@@ -78,6 +79,7 @@ impl Staged {
         }
         self.will_change(body, Some(range))?;
         self.ground.space.make_way(range.len());
+        body.will_differ(range);
         body.extents.will_write(range);
         let mut result = body.file.write(bytes, offset);
         if let Err(error) = &result
@@ -127,7 +129,8 @@ impl Staged {
             at = here_end;
             if let (Some(missing), Some(view)) = (missing, &body.base) {
                 let through = ByteRange::new(at, missing.end()).expect("some of it is missing");
-                if !view.cached.read(at, &mut inside[part(at, through.end())])? {
+                let through_bytes = &mut inside[part(at, through.end())];
+                if !view.read(at, through_bytes)? {
                     let needs = through.aligned(GRANULE_BYTES).below(body.visible());
                     return Ok(Outcome::Needs(needs.expect("it is below what is visible")));
                 }
@@ -201,22 +204,37 @@ impl Staged {
         }
         self.will_change(body, ByteRange::new(size, body.size))?;
         body.file.set_len(size).map_err(|error| self.io("truncate", error))?;
-        if size < body.size {
-            body.extents.resized(size);
-        }
-        body.size = size;
-        if let Some(view) = &mut body.base {
-            view.visible = view.visible.min(size);
-            if view.visible == 0 {
-                body.base = None;
-            }
-        }
+        body.cut(size);
         Ok(())
+    }
+
+    /// What of it is as in the version that it was made from.
+    pub fn unchanged(&self) -> GranuleSet {
+        self.look(Body::unchanged).unwrap_or_default()
+    }
+
+    /// The version that it was made from, if something of it may be left.
+    pub fn origin(&self) -> Option<Box<[u8]>> {
+        self.look(|body| body.origin.as_ref().map(|origin| origin.identity.clone())).flatten()
+    }
+
+    /// What must be taken from the base before it can be sealed: the rest of the granule in which the
+    /// base ends, if the file goes on.
+    pub fn edge(&self) -> Option<ByteRange> {
+        self.look(Body::edge).flatten()
+    }
+
+    /// The version that it was made from is known as `identity` now.
+    pub fn origin_moved(&self, identity: &[u8]) {
+        let Ok(mut guard) = self.guard("follow") else { return };
+        if let Some(origin) = &mut guard.body().origin {
+            origin.identity = identity.into();
+        }
     }
 
     /// What shows through where nothing was written.
     pub fn base(&self) -> Option<Arc<Cached>> {
-        self.look(|body| body.base.as_ref().map(|view| Arc::clone(&view.cached))).flatten()
+        self.look(|body| body.base.as_ref().and_then(|view| view.cached.clone())).flatten()
     }
 
     /// Whether it has bytes, or a size, that no sealed and acknowledged version has.
@@ -316,6 +334,10 @@ impl Staged {
         }
         let (next, action) = body.residency.step(Event::Write);
         match action {
+            // The sealed version was rejected, and nothing keeps what of it is overwritten now.
+            Action::None if next == Residency::Dirty && body.recorded == Recorded::AsSealed => {
+                self.ground.db.set_staged_state(self.id, StagedState::Open)?;
+            }
             Action::None => {}
             Action::RecordDirty => {
                 self.ground.db.set_staged_state(self.id, StagedState::Open)?;
@@ -326,6 +348,7 @@ impl Staged {
             }
             Action::RecordSealed(_) | Action::Thaw(_) => unreachable!("{action:?} of a write"),
         }
+        body.recorded = Recorded::Otherwise;
         body.residency = next;
         Ok(())
     }
@@ -351,7 +374,7 @@ impl Staged {
     fn draw(&self, body: &mut Body, wanted: ByteRange) -> Result<bool> {
         let Some(view) = &body.base else { return Ok(true) };
         let mut bytes = vec![0; granule::index(wanted.len())];
-        if !view.cached.read(wanted.start(), &mut bytes)? {
+        if !view.read(wanted.start(), &mut bytes)? {
             return Ok(false);
         }
         self.put(body, wanted.start() / GRANULE_BYTES, &bytes)?;

@@ -142,7 +142,8 @@ impl Store {
         match base {
             Base::Empty => moves::stage_new(ground, note, None),
             Base::Over { cached, bytes } => {
-                moves::stage_new(ground, note, Some(moves::view(cached, bytes)))
+                let visible = bytes.min(cached.size());
+                moves::stage_new(ground, note, Some((cached, visible)))
             }
             Base::Take(cached) => moves::take(table, ground, note, &cached),
         }

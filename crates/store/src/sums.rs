@@ -89,7 +89,7 @@ pub(crate) struct Summer<'a> {
 
 impl Summer<'_> {
     /// Sums bytes of `file`.
-    fn new(file: &BackingFile) -> Summer<'_> {
+    pub(crate) fn new(file: &BackingFile) -> Summer<'_> {
         let zeros = vec![0; granule::index(GRANULE_BYTES)];
         let sum_of_zeros = crc32c(&zeros);
         Summer { file, bytes: Vec::new(), zeros, sum_of_zeros, hole: None, read_bytes: 0 }

@@ -9,6 +9,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use base::Metrics;
-use common::{Folder, GRANULE, bytes, complete, content, range, sealed_content, write};
+use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
-    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Replayed, Store,
+    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Outcome, Replayed,
+    Staged, Store,
 };
 
 /// Where the child of a test finds its state folder.
@@ -134,6 +136,208 @@ fn a_sealed_version_survives_what_was_written_since() {
         }
         assert_eq!(content(&orphan.staged, &[]), want, "{:?}", orphan.state);
     }
+}
+
+/// What becomes of a file after it was sealed: the sealed bytes, and those after all that came later.
+/// The same for the same seed; carried out on `staged`, if there is one.
+fn done_since(seed: u64, staged: Option<&Arc<Staged>>) -> (Vec<u8>, Vec<u8>) {
+    let mut rng = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut below = |limit: usize| {
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (rng >> 33) as usize % limit
+    };
+    // A hole in the middle: zeros that are overwritten must come back, too.
+    let mut now = bytes(seed as u8, 0, 2 * GRANULE);
+    now.resize(5 * GRANULE, 0);
+    now.extend_from_slice(&bytes(seed as u8, 0, below(GRANULE)));
+    if let Some(staged) = staged {
+        write(staged, &[], 0, &now[..2 * GRANULE]);
+        write(staged, &[], 5 * GRANULE, &now[5 * GRANULE..]);
+        std::mem::forget(staged.seal().unwrap());
+    }
+    let sealed = now.clone();
+    for step in 0..=below(6) {
+        let at = below(now.len() + GRANULE);
+        match below(4) {
+            0 => {
+                now.resize(at, 0);
+                staged.inspect(|staged| staged.truncate(at as u64).unwrap());
+            }
+            1 => {
+                let to = at + 1 + below(2 * GRANULE);
+                staged.inspect(|staged| {
+                    assert_eq!(staged.punch(range(at, to)).unwrap(), Outcome::Done);
+                });
+                let len = now.len();
+                now[at.min(len)..to.min(len)].fill(0);
+            }
+            _ => {
+                let new = bytes(100 + step as u8, 0, 1 + below(GRANULE + 99));
+                staged.inspect(|staged| write(staged, &[], at, &new));
+                now.resize(now.len().max(at + new.len()), 0);
+                now[at..at + new.len()].copy_from_slice(&new);
+            }
+        }
+    }
+    (sealed, now)
+}
+
+#[test]
+fn a_sealed_version_survives_whatever_was_done_since() {
+    const SEEDS: u64 = 40;
+    let folder = Folder::new();
+    killed("a_sealed_version_survives_whatever_was_done_since", &folder.path(), |dir| {
+        let store = open(dir);
+        for seed in 0..SEEDS {
+            let staged = store.stage(&seed.to_le_bytes(), Base::Empty).unwrap();
+            done_since(seed, Some(&staged));
+            std::mem::forget(staged);
+        }
+        std::mem::forget(store);
+    });
+    if is_child() {
+        return;
+    }
+    // Also over a reboot, if the disk kept the bytes.
+    let store = folder.open_with(CacheLimit::Bytes(1 << 40), "boot 2");
+    let mut found: BTreeMap<u64, Vec<(OrphanState, Vec<u8>)>> = BTreeMap::new();
+    for orphan in store.orphans().unwrap() {
+        let seed = u64::from_le_bytes(orphan.note.try_into().unwrap());
+        found.entry(seed).or_default().push((orphan.state, content(&orphan.staged, &[])));
+    }
+    for seed in 0..SEEDS {
+        let (sealed, now) = done_since(seed, None);
+        let mut want = vec![(OrphanState::Sealed, sealed)];
+        if want[0].1 != now {
+            want.insert(0, (OrphanState::Open, now));
+        }
+        assert!(found.remove(&seed).unwrap() == want, "seed {seed}");
+    }
+    assert!(!folder.files("staged").iter().any(|name| name.contains(".side")));
+}
+
+#[test]
+fn what_the_kernel_wrote_past_a_sealed_version_is_not_taken_for_it() {
+    let folder = Folder::new();
+    let before = bytes(3, 0, 2 * GRANULE + 5);
+    killed(
+        "what_the_kernel_wrote_past_a_sealed_version_is_not_taken_for_it",
+        &folder.path(),
+        |dir| {
+            let store = open(dir);
+            let staged = store.stage(b"note", Base::Empty).unwrap();
+            write(&staged, &[], 0, &before);
+            let kernel = staged.passthrough().unwrap();
+            let sealed = staged.seal().unwrap();
+            let fd = std::os::fd::AsFd::as_fd(&*kernel).try_clone_to_owned().unwrap();
+            std::fs::File::from(fd).write_all_at(b"mapped", 100).unwrap();
+            std::mem::forget((store, staged, sealed));
+        },
+    );
+    if is_child() {
+        return;
+    }
+    let store = folder.open();
+    let mut states = Vec::new();
+    for orphan in store.orphans().unwrap() {
+        let mut want = before.clone();
+        if orphan.state == OrphanState::Open {
+            want[100..106].copy_from_slice(b"mapped");
+        }
+        assert_eq!(content(&orphan.staged, &[]), want, "{:?}", orphan.state);
+        states.push(orphan.state);
+    }
+    assert_eq!(states, [OrphanState::Open, OrphanState::Sealed]);
+}
+
+#[test]
+fn a_sealed_version_whose_saved_bytes_are_damaged_is_not_uploaded() {
+    let folder = Folder::new();
+    killed(
+        "a_sealed_version_whose_saved_bytes_are_damaged_is_not_uploaded",
+        &folder.path(),
+        |dir| {
+            let store = open(dir);
+            let staged = store.stage(b"note", Base::Empty).unwrap();
+            write(&staged, &[], 0, &bytes(3, 0, 2 * GRANULE));
+            let sealed = staged.seal().unwrap();
+            write(&staged, &[], GRANULE, b"later");
+            std::mem::forget((store, staged, sealed));
+        },
+    );
+    if is_child() {
+        return;
+    }
+    let side = folder.files("staged").into_iter().find(|name| name.contains(".side")).unwrap();
+    let path = folder.path().join("staged").join(side);
+    let side = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    side.write_all_at(&[0; 4096], GRANULE_BYTES + 9).unwrap();
+    let store = folder.open_with(CacheLimit::default(), "boot 2");
+    let orphans = store.orphans().unwrap();
+    let [orphan] = orphans.as_slice() else { panic!("{orphans:?}") };
+    assert_eq!(orphan.state, OrphanState::Open);
+    assert_eq!(content(&orphan.staged, &[])[GRANULE..GRANULE + 5], *b"later");
+}
+
+#[test]
+fn a_recovery_that_is_cut_short_is_begun_again() {
+    let folder = Folder::new();
+    let before = bytes(3, 0, 4 * GRANULE);
+    killed("a_recovery_that_is_cut_short_is_begun_again", &folder.path(), |dir| {
+        let store = open(dir);
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, &before);
+        let sealed = staged.seal().unwrap();
+        write(&staged, &[], 0, &bytes(4, 0, 3 * GRANULE));
+        std::mem::forget((store, staged, sealed));
+    });
+    if is_child() {
+        return;
+    }
+    // The first time during the copy, then between the first granule that is brought back and the
+    // last.
+    for room in [GRANULE, 5 * GRANULE + 9] {
+        let store = folder.open();
+        folder.faults.full_after(room as u64);
+        assert!(store.orphans().is_err());
+        folder.faults.heal();
+    }
+    let store = folder.open();
+    let orphans = store.orphans().unwrap();
+    let sealed = orphans.iter().filter(|orphan| orphan.state == OrphanState::Sealed);
+    let sealed: Vec<_> = sealed.map(|orphan| content(&orphan.staged, &[])).collect();
+    assert!(sealed == [before], "{orphans:?}");
+    let mut later = bytes(4, 0, 3 * GRANULE);
+    later.extend_from_slice(&bytes(3, 3 * GRANULE, GRANULE));
+    assert!(orphans.iter().any(|orphan| content(&orphan.staged, &[]) == later));
+}
+
+#[test]
+fn what_a_sealed_version_left_in_its_base_is_known_to_be_there_after_a_crash() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 4 * GRANULE + 9);
+    let cached = store.cached(b"v", old.len() as u64).unwrap();
+    let base = Base::Over { cached, bytes: old.len() as u64 };
+    let staged = store.stage(b"note", base).unwrap();
+    write(&staged, &old, GRANULE + 5, b"sealed");
+    let sealed = staged.seal().unwrap();
+    // Where nothing of the version is here, what came later must not be taken for it.
+    write(&staged, &old, 3 * GRANULE + 5, b"later");
+    drop((sealed, staged, store));
+
+    let store = folder.open();
+    let orphans = store.orphans().unwrap();
+    let orphan = orphans.iter().find(|orphan| orphan.state == OrphanState::Sealed).unwrap();
+    let sealed = orphan.staged.seal().unwrap();
+    let all = range(0, old.len());
+    let missing = [range(0, GRANULE), range(2 * GRANULE, old.len())];
+    assert_eq!(runs(sealed.missing(), all), missing);
+    assert_eq!(runs(sealed.unchanged(), all), missing);
+    let mut buf = vec![0; GRANULE];
+    sealed.read(GRANULE_BYTES, &mut buf).unwrap();
+    assert_eq!(buf[5..11], *b"sealed");
+    assert_eq!(buf[11..], old[GRANULE + 11..2 * GRANULE]);
 }
 
 #[test]
@@ -284,7 +488,7 @@ fn a_recovered_file_is_made_whole_from_its_base() {
     assert_eq!(bytes[14..GRANULE], old[14..GRANULE]);
     let note = std::fs::read_to_string(kept.with_extension("quayfs-note")).unwrap();
     assert!(note.starts_with("because\n"), "{note}");
-    assert!(note.contains("from byte 131072 on"), "{note}");
+    assert!(note.contains("\n131072..262144\n"), "{note}");
 }
 
 #[test]

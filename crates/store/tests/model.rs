@@ -11,9 +11,9 @@ mod common;
 use std::sync::Arc;
 
 use base::ByteRange;
-use common::{Folder, GRANULE, bytes, complete, content, content_of, kind, range, write};
+use common::{Folder, GRANULE, bytes, complete, content, fill, kind, range, read, runs, write};
 use proptest::prelude::{
-    Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest,
+    Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_oneof, proptest,
 };
 use quayfs_store::{
     Adopted, Base, Cached, ErrorKind, Growth, Outcome, Sealed, Seek, Staged, Store,
@@ -75,6 +75,8 @@ struct Run {
     model: Vec<u8>,
     /// The bytes of the version below it.
     base: Vec<u8>,
+    /// The version that it was made from: its identity and bytes.
+    origin: Option<(Vec<u8>, Vec<u8>)>,
     sealed: Option<(Sealed, Vec<u8>, usize)>,
     written_since: bool,
     versions: u32,
@@ -91,6 +93,7 @@ impl Run {
             staged,
             model: Vec::new(),
             base: Vec::new(),
+            origin: None,
             sealed: None,
             written_since: false,
             versions: 0,
@@ -119,9 +122,7 @@ impl Run {
                 if let Some((sealed, want, done)) = &self.sealed {
                     let at = (*done).max(at).min(want.len());
                     let end = want.len().min(at + len);
-                    let mut buf = vec![0xee; end - at];
-                    sealed.read(at as u64, &mut buf).unwrap();
-                    assert_eq!(buf, want[at..end]);
+                    assert!(sealed_bytes(sealed, &self.base, at, end) == want[at..end]);
                 }
             }
             Step::DoneTo { at } => {
@@ -218,35 +219,55 @@ impl Run {
             let part = needs.start() as usize..needs.end() as usize;
             self.staged.fill(needs.start(), &self.base[part]).unwrap();
         }
-        assert_eq!(buf, self.model[at..end]);
+        assert!(buf == self.model[at..end]);
     }
 
     fn seal(&mut self) {
         if self.sealed.is_some() {
             return;
         }
-        if let Some(all) = ByteRange::new(0, self.model.len() as u64) {
-            while let Some(missing) = self.staged.missing(all) {
-                assert_eq!(kind(self.staged.seal()), ErrorKind::Missing);
-                let part = missing.start() as usize..missing.end() as usize;
-                self.staged.fill(missing.start(), &self.base[part]).unwrap();
-            }
+        if let Some(edge) = self.staged.edge() {
+            assert_eq!(kind(self.staged.seal()), ErrorKind::Missing);
+            let part = edge.start() as usize..edge.end() as usize;
+            self.staged.fill(edge.start(), &self.base[part]).unwrap();
         }
-        self.sealed = Some((self.staged.seal().unwrap(), self.model.clone(), 0));
+        let sealed = self.staged.seal().unwrap();
+        let origin = self.origin.as_ref();
+        if let Some(identity) = sealed.origin() {
+            assert_eq!(identity, origin.unwrap().0, "it was made from another version");
+        }
+        let all = ByteRange::new(0, self.model.len() as u64);
+        for run in all.into_iter().flat_map(|all| runs(sealed.unchanged(), all)) {
+            let run = run.start() as usize..run.end() as usize;
+            let same = self.model[run.clone()] == origin.unwrap().1[run];
+            assert!(same, "it is not unchanged");
+        }
+        for run in all.into_iter().flat_map(|all| runs(sealed.missing(), all)) {
+            assert!(sealed.unchanged().has_all(run), "{run} is nowhere");
+        }
+        self.sealed = Some((sealed, self.model.clone(), 0));
         self.written_since = false;
     }
 
     fn adopt(&mut self) {
         let Some((sealed, want, done)) = self.sealed.take() else { return };
-        let mut buf = vec![0xee; want.len() - done];
-        sealed.read(done as u64, &mut buf).unwrap();
-        assert_eq!(buf, want[done..]);
+        assert!(sealed_bytes(&sealed, &self.base, done, want.len()) == want[done..]);
         self.versions += 1;
         let identity = self.versions.to_le_bytes();
+        self.origin = Some((identity.to_vec(), want));
         match self.store.adopt(&self.staged, sealed, &identity).unwrap() {
             Adopted::Clean(cached) => {
                 assert!(!self.written_since);
-                assert_eq!(content_of(&cached), self.model);
+                if let Some(all) = ByteRange::new(0, self.model.len() as u64) {
+                    let mut at = 0;
+                    while let Some(rest) = ByteRange::new(at as u64, all.end()) {
+                        let missing =
+                            cached.missing(rest).unwrap_or(range(all.end() as usize, usize::MAX));
+                        let here = missing.start() as usize;
+                        assert!(read(&cached, at, here) == self.model[at..here]);
+                        at = missing.end() as usize;
+                    }
+                }
                 self.restage(cached, self.model.len(), self.versions.is_multiple_of(2));
             }
             Adopted::StillDirty => assert!(self.written_since),
@@ -256,7 +277,10 @@ impl Run {
 
     /// Goes on with a new staged file over the version `cached`.
     fn restage(&mut self, cached: Arc<Cached>, cut: usize, take: bool) {
-        self.base = content_of(&cached);
+        self.base = self.model.clone();
+        if take && let Some(all) = ByteRange::new(0, self.base.len() as u64) {
+            fill(&cached, &self.base, all);
+        }
         let cut = if take { self.base.len() } else { cut.min(self.base.len()) };
         let base = if take { Base::Take(cached) } else { Base::Over { cached, bytes: cut as u64 } };
         self.staged = self.store.stage(b"note", base).unwrap();
@@ -274,11 +298,14 @@ impl Run {
         let content = bytes(self.versions as u8, 0, cut);
         if take {
             let cached = complete(&self.store, &identity, &content);
+            self.origin = Some((identity.to_vec(), content.clone()));
+            self.model = content;
             self.restage(cached, cut, true);
         } else {
             let cached = self.store.cached(&identity, cut as u64).unwrap();
             let base = Base::Over { cached, bytes: cut as u64 };
             self.staged = self.store.stage(b"note", base).unwrap();
+            self.origin = Some((identity.to_vec(), content.clone()));
             (self.base, self.model) = (content.clone(), content);
         }
     }
@@ -292,6 +319,7 @@ impl Run {
         }
         let is_dirty = self.staged.is_dirty();
         self.sealed = None;
+        self.origin = None;
         // The claim goes with the last reference to the file.
         self.staged = self.folder.open().stage(b"note", Base::Empty).unwrap();
         let placeholder = Arc::clone(&self.staged);
@@ -316,6 +344,22 @@ impl Run {
     }
 }
 
+/// Bytes of a sealed version, of which `base` has what is missing.
+fn sealed_bytes(sealed: &Sealed, base: &[u8], start: usize, end: usize) -> Vec<u8> {
+    let mut buf = vec![0xee; end - start];
+    let mut at = start;
+    while let Some(rest) = ByteRange::new(at as u64, end as u64) {
+        let missing = sealed.missing().first_run(rest);
+        let here = missing.map_or(end, |missing| missing.start() as usize);
+        sealed.read(at as u64, &mut buf[at - start..here - start]).unwrap();
+        at = missing.map_or(end, |missing| missing.end() as usize);
+        if here < at {
+            buf[here - start..at - start].copy_from_slice(&base[here..at]);
+        }
+    }
+    buf
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 48,
@@ -333,6 +377,6 @@ proptest! {
             run.step(step);
         }
         let want = run.model.clone();
-        prop_assert_eq!(content(&run.staged, &run.base), want);
+        prop_assert!(content(&run.staged, &run.base) == want);
     }
 }

@@ -13,7 +13,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use common::{
-    Folder, GRANULE, bytes, complete, content, content_of, kind, range, read, sealed_content, write,
+    Folder, GRANULE, bytes, complete, content, content_of, kind, range, read, runs, sealed_content,
+    write,
 };
 use quayfs_store::{
     Adopted, Base, Cached, ErrorKind, GRANULE_BYTES, Outcome, Sealed, Staged, Store,
@@ -155,7 +156,6 @@ fn the_base_shows_through_where_nothing_was_written() {
     // A whole granule needs nothing of it.
     assert_eq!(staged.write(0, &vec![1; GRANULE]).unwrap(), Outcome::Done);
     assert!(staged.is_dirty());
-    assert_eq!(kind(staged.seal()), ErrorKind::Missing);
     // What the base has is used without asking.
     cached.fill(GRANULE_BYTES, &old[GRANULE..2 * GRANULE]).unwrap();
     assert_eq!(staged.write(GRANULE_BYTES + 5, b"new").unwrap(), Outcome::Done);
@@ -175,6 +175,62 @@ fn the_base_shows_through_where_nothing_was_written() {
     assert!(staged.base().is_none());
     adopted_clean(&store, &staged, sealed, b"w");
     assert_eq!(read(&cached, GRANULE, old.len()), old[GRANULE..]);
+}
+
+#[test]
+fn what_was_not_changed_stays_where_it_is() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let mut want = bytes(1, 0, 5 * GRANULE + 50);
+    let cached = store.cached(b"v", want.len() as u64).unwrap();
+    let base = Base::Over { cached, bytes: want.len() as u64 };
+    let staged = store.stage(b"note", base).unwrap();
+    let old = want.clone();
+    write(&staged, &old, 2 * GRANULE + 7, b"new");
+    write(&staged, &old, old.len(), b"more");
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed.origin(), Some(&b"v"[..]));
+    let all = range(0, want.len() + 4);
+    assert_eq!(
+        runs(sealed.unchanged(), all),
+        [range(0, 2 * GRANULE), range(3 * GRANULE, want.len())]
+    );
+    assert_eq!(
+        runs(sealed.missing(), all),
+        [range(0, 2 * GRANULE), range(3 * GRANULE, 5 * GRANULE)]
+    );
+    assert_eq!(kind(sealed.read(GRANULE_BYTES, &mut [0; 5])), ErrorKind::Missing);
+
+    // From the next version on, only what was written since the seal is changed.
+    write(&staged, &old, 4 * GRANULE, b"later");
+    assert!(matches!(store.adopt(&staged, sealed, b"w").unwrap(), Adopted::StillDirty));
+    want.extend(b"more");
+    want[2 * GRANULE + 7..2 * GRANULE + 10].copy_from_slice(b"new");
+    want[4 * GRANULE..4 * GRANULE + 5].copy_from_slice(b"later");
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed.origin(), Some(&b"w"[..]));
+    assert_eq!(
+        runs(sealed.unchanged(), all),
+        [range(0, 4 * GRANULE), range(5 * GRANULE, want.len())]
+    );
+    let cached = adopted_clean(&store, &staged, sealed, b"x");
+    assert!(!cached.is_complete() && cached.passthrough().is_none());
+    assert_eq!(cached.missing(all), Some(range(0, 2 * GRANULE)));
+    assert_eq!(read(&cached, 4 * GRANULE, want.len()), want[4 * GRANULE..]);
+}
+
+#[test]
+fn a_rejected_version_leaves_what_was_changed_changed() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 3 * GRANULE);
+    let staged = store.stage(b"note", Base::Take(complete(&store, b"v", &old))).unwrap();
+    write(&staged, &[], GRANULE, b"new");
+    store.reject(&staged, staged.seal().unwrap());
+    staged.truncate(2 * GRANULE_BYTES + 5).unwrap();
+    staged.truncate(3 * GRANULE_BYTES).unwrap();
+    let want = [range(0, GRANULE), range(2 * GRANULE, 2 * GRANULE + 5)];
+    assert_eq!(runs(&staged.unchanged(), range(0, 3 * GRANULE)), want);
 }
 
 #[test]

@@ -20,6 +20,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the object store cannot do what was asked of it.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        matches!(self, Error::Remote(error) if error.kind == remote::ErrorKind::Unsupported)
+    }
+
     /// Whether the local disk had no room, so that reading past the cache may still work.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Store(error) if error.kind == store::ErrorKind::Full)

@@ -8,6 +8,7 @@ mod error;
 mod fetch;
 mod flight;
 mod parts;
+mod plan;
 mod readahead;
 mod schedule;
 mod upload;

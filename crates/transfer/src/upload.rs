@@ -3,25 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::{Budget, ByteRange, Rng};
+use base::{Budget, ByteRange, Permit, Rng};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use remote::{
-    Condition, Error as RemoteError, ErrorKind, Key, Metadata, PartNumber, PartTag, PutOptions,
-    Remote, UPLOAD_ID, UploadId, Version,
+    Condition, Error as RemoteError, ErrorKind, Key, Meta, Metadata, Original, PartNumber, PartTag,
+    PutOptions, Remote, UPLOAD_ID, UploadId, Version,
 };
-use store::Sealed;
+use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
-use crate::parts::{Plan, parts, plan};
-use crate::{Error, Result};
+use crate::parts::Grid;
+use crate::plan::{Copies, Piece, Plan, Source, plan};
+use crate::{Download, Error, Result};
 
 /// Bounds on uploading.
 #[derive(Clone, Copy, Debug)]
 pub struct UploaderOptions {
     /// The most requests with file data at a time.
     pub requests_max: usize,
-    /// How large a part is, as long as the store takes as many; smaller files go in one request.
+    /// How large the first parts are; smaller files go in one request.
     pub part_bytes: u64,
 }
 
@@ -36,6 +37,18 @@ pub struct UploadJob<'a> {
     pub metadata: &'a Metadata,
     /// From [`Uploader::new_id`]; the same again for another try of the same bytes.
     pub id: &'a str,
+    /// The object that has what was not changed: the store may copy it from there.
+    pub original: Option<Original<'a>>,
+    /// Where to read what was not changed and is not here.
+    pub base: Option<&'a Arc<Download>>,
+}
+
+/// An upload under way.
+#[derive(Clone, Copy, Debug)]
+struct Sending<'a> {
+    sealed: &'a Arc<Sealed>,
+    job: &'a UploadJob<'a>,
+    options: &'a PutOptions,
 }
 
 /// Sends sealed versions to an object store.
@@ -44,6 +57,8 @@ pub struct Uploader {
     remote: Arc<dyn Remote>,
     budget: Budget,
     requests: Semaphore,
+    /// Held by the one part that is fetched for.
+    fetching: Semaphore,
     rng: Arc<Rng>,
     options: UploaderOptions,
 }
@@ -57,7 +72,7 @@ impl Uploader {
         options: UploaderOptions,
     ) -> Uploader {
         let requests = Semaphore::new(options.requests_max.max(1));
-        Uploader { remote, budget, requests, rng, options }
+        Uploader { remote, budget, requests, fetching: Semaphore::new(1), rng, options }
     }
 
     /// An id for an upload: practically no other upload ever has it.
@@ -65,58 +80,91 @@ impl Uploader {
         format!("{:032x}", self.rng.id())
     }
 
-    /// Makes the sealed bytes the object `job.key` if `job.condition` holds of what it replaces.
+    /// Makes the sealed bytes the object `job.key` if `job.condition` holds of what it replaces. What
+    /// was not changed is copied inside the store, where that can be.
     ///
     /// Other clients see the old object until this returns its new version, never a mixture.
+    /// `Changed` also if the object to copy or read from is not the named version any more.
     pub async fn upload(&self, sealed: &Arc<Sealed>, job: &UploadJob<'_>) -> Result<Version> {
         let mut metadata = job.metadata.clone();
         metadata.insert(UPLOAD_ID.to_owned(), job.id.to_owned());
         let options = PutOptions { condition: job.condition.clone(), metadata };
-        match plan(sealed.size(), self.options.part_bytes, self.remote.personality()) {
-            Plan::Whole => self.put(sealed, job.key, &options).await,
-            Plan::Parts { part_bytes } => {
-                self.put_parts(sealed, job.key, &options, part_bytes).await
-            }
+        let sending = Sending { sealed, job, options: &options };
+        let pieces = match self.plan(sealed.size(), sealed.unchanged(), job.original) {
+            Plan::Whole => return self.put(&sending).await,
+            Plan::Parts(pieces) => pieces,
             Plan::TooLarge => {
                 let error = RemoteError::new(ErrorKind::Unsupported, "upload", job.key);
-                Err(error.because("larger than the store's largest object").into())
+                return Err(error.because("larger than the store's largest object").into());
             }
+        };
+        let has_copies = pieces.iter().any(|piece| piece.source == Source::Copied);
+        let sent = self.put_parts(&sending, &pieces).await;
+        if has_copies && sent.as_ref().is_err_and(Error::is_unsupported) {
+            // The store cannot copy what it seemed to be able to.
+            let pieces = match self.plan(sealed.size(), sealed.unchanged(), None) {
+                Plan::Parts(pieces) => pieces,
+                Plan::Whole | Plan::TooLarge => unreachable!("the size is the same"),
+            };
+            return self.put_parts(&sending, &pieces).await;
+        }
+        sent
+    }
+
+    /// What an upload of a file of `size` bytes would have to send if `unchanged` is as in `original`:
+    /// what of it is not here has to be fetched first.
+    pub fn sends(
+        &self,
+        size: u64,
+        unchanged: &GranuleSet,
+        original: Option<Original<'_>>,
+    ) -> Vec<ByteRange> {
+        match self.plan(size, unchanged, original) {
+            Plan::Whole | Plan::TooLarge => ByteRange::new(0, size).into_iter().collect(),
+            Plan::Parts(pieces) => pieces
+                .into_iter()
+                .filter(|piece| piece.source == Source::Sent)
+                .map(|piece| piece.range)
+                .collect(),
         }
     }
 
-    /// The version of the object `key`, if it is what one of the uploads `ids` made of it: an upload
+    fn plan(&self, size: u64, unchanged: &GranuleSet, original: Option<Original<'_>>) -> Plan {
+        let store = self.remote.personality();
+        let copies = original.map(|original| Copies {
+            how: store.part_copies,
+            original_bytes: original.size,
+            unchanged,
+        });
+        plan(size, &Grid::new(self.options.part_bytes, store), store, copies)
+    }
+
+    /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
     /// whose answer was lost is no conflict.
-    pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Version>> {
+    pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Meta>> {
         let meta = match self.remote.head(key).await {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
             meta => meta?,
         };
         let writer = meta.metadata.get(UPLOAD_ID);
-        Ok(writer.filter(|writer| ids.contains(writer)).map(|_| meta.version))
+        Ok(writer.is_some_and(|writer| ids.contains(writer)).then_some(meta))
     }
 
-    async fn put(&self, sealed: &Arc<Sealed>, key: &Key, options: &PutOptions) -> Result<Version> {
+    async fn put(&self, sending: &Sending<'_>) -> Result<Version> {
         let _request = self.requests.acquire().await.expect("never closed");
-        let _memory = self.budget.acquire(sealed.size()).await;
-        let bytes = read_sealed(sealed, ByteRange::new(0, sealed.size())).await?;
-        Ok(self.remote.put(key, bytes, options).await?)
+        let (_memory, bytes) = self.load(sending, ByteRange::new(0, sending.sealed.size())).await?;
+        Ok(self.remote.put(sending.job.key, bytes, sending.options).await?)
     }
 
-    async fn put_parts(
-        &self,
-        sealed: &Arc<Sealed>,
-        key: &Key,
-        options: &PutOptions,
-        part_bytes: u64,
-    ) -> Result<Version> {
+    async fn put_parts(&self, sending: &Sending<'_>, pieces: &[Piece]) -> Result<Version> {
+        let Sending { job: UploadJob { key, condition, .. }, options, .. } = *sending;
         let upload = self.remote.upload_create(key, options).await?;
-        let sent = self.send_parts(sealed, key, &upload, part_bytes).await;
+        let sent = self.send_parts(sending, &upload, pieces).await;
         let completed = match sent {
-            Ok(tags) => self
-                .remote
-                .upload_complete(key, &upload, &tags, &options.condition)
-                .await
-                .map_err(Error::from),
+            Ok(tags) => {
+                let completed = self.remote.upload_complete(key, &upload, &tags, condition).await;
+                completed.map_err(Error::from)
+            }
             Err(error) => Err(error),
         };
         if completed.is_err() {
@@ -130,54 +178,116 @@ impl Uploader {
 
     async fn send_parts(
         &self,
-        sealed: &Arc<Sealed>,
-        key: &Key,
+        sending: &Sending<'_>,
         upload: &UploadId,
-        part_bytes: u64,
+        pieces: &[Piece],
     ) -> Result<Vec<(PartNumber, PartTag)>> {
         let failed = &AtomicBool::new(false);
-        let sending = parts(sealed.size(), part_bytes).map(|(number, range)| async move {
-            let sent = self.send_part(sealed, (key, upload), (number, range), failed).await;
+        let mut numbered: Vec<(PartNumber, Piece)> =
+            (1..).map(PartNumber).zip(pieces.iter().copied()).collect();
+        // Copies first: that one cannot be made is found before much is sent.
+        numbered.sort_by_key(|(_, piece)| piece.source == Source::Sent);
+        let working = numbered.into_iter().map(|(number, piece)| async move {
+            let sent = self.make_part(sending, upload, (number, piece), failed).await;
             failed.fetch_or(sent.is_err(), Ordering::Relaxed);
             sent
         });
         // All of them end before this does: none may still read what the caller then gives up.
-        let sent: Vec<_> =
-            stream::iter(sending).buffered(self.options.requests_max.max(1)).collect().await;
+        let made: Vec<_> =
+            stream::iter(working).buffered(self.options.requests_max.max(1)).collect().await;
         // The first error in time has the reason; those after it only say that there was one.
-        let (tags, errors): (Vec<_>, Vec<_>) = sent.into_iter().partition(Result::is_ok);
+        let (tags, errors): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
         let reason = errors
             .into_iter()
             .filter_map(Result::err)
             .reduce(|first, next| if matches!(first, Error::Stopped) { next } else { first });
-        reason.map_or_else(|| tags.into_iter().collect(), Err)
+        if let Some(reason) = reason {
+            return Err(reason);
+        }
+        let mut tags: Vec<_> = tags.into_iter().collect::<Result<_>>()?;
+        tags.sort_by_key(|(number, _)| *number);
+        Ok(tags)
     }
 
-    async fn send_part(
+    async fn make_part(
         &self,
-        sealed: &Arc<Sealed>,
-        (key, upload): (&Key, &UploadId),
-        (number, range): (PartNumber, ByteRange),
+        sending: &Sending<'_>,
+        upload: &UploadId,
+        (number, piece): (PartNumber, Piece),
         failed: &AtomicBool,
     ) -> Result<(PartNumber, PartTag)> {
         let _request = self.requests.acquire().await.expect("never closed");
         if failed.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let _memory = self.budget.acquire(range.len()).await;
-        let bytes = read_sealed(sealed, Some(range)).await?;
-        let tag = self.remote.upload_part(key, upload, number, bytes).await?;
+        let key = sending.job.key;
+        let tag = match (piece.source, sending.job.original) {
+            (Source::Copied, Some(original)) => {
+                self.remote.upload_part_copy(key, upload, number, original, piece.range).await?
+            }
+            (Source::Sent, _) | (Source::Copied, None) => {
+                let (_memory, bytes) = self.load(sending, Some(piece.range)).await?;
+                self.remote.upload_part(key, upload, number, bytes).await?
+            }
+        };
         Ok((number, tag))
+    }
+
+    /// The bytes of a part, with the right to hold them.
+    async fn load(
+        &self,
+        sending: &Sending<'_>,
+        range: Option<ByteRange>,
+    ) -> Result<(Option<Permit>, Bytes)> {
+        let Some(range) = range else { return Ok((None, Bytes::new())) };
+        let missing = runs(sending.sealed.missing(), range);
+        if missing.is_empty() {
+            let memory = self.budget.acquire(range.len()).await;
+            return Ok((Some(memory), read_sealed(sending.sealed, range, Vec::new()).await?));
+        }
+        // Fetching takes of the same budget as what is fetched for. So one part at a time is fetched
+        // for outside of it: who holds some of it never waits for more.
+        let _turn = self.fetching.acquire().await.expect("never closed");
+        let mut fetched = Vec::new();
+        for run in missing {
+            let base = sending.job.base.ok_or(Error::Stopped)?;
+            fetched.push((run.start(), base.read(run).await?));
+        }
+        let memory = self.budget.acquire(range.len()).await;
+        Ok((Some(memory), read_sealed(sending.sealed, range, fetched).await?))
     }
 }
 
-/// Reads a part off the disk, away from the threads that drive the network.
-async fn read_sealed(sealed: &Arc<Sealed>, range: Option<ByteRange>) -> Result<Bytes> {
-    let Some(range) = range else { return Ok(Bytes::new()) };
+/// The runs of `range` that are in `set`.
+fn runs(set: &GranuleSet, range: ByteRange) -> Vec<ByteRange> {
+    let mut found = Vec::new();
+    let mut from = range.start();
+    while let Some(run) = ByteRange::new(from, range.end()).and_then(|rest| set.first_run(rest)) {
+        from = run.end();
+        found.push(run);
+    }
+    found
+}
+
+/// Reads a part off the disk, away from the threads that drive the network, all but what is in
+/// `fetched`.
+async fn read_sealed(
+    sealed: &Arc<Sealed>,
+    range: ByteRange,
+    fetched: Vec<(u64, Vec<u8>)>,
+) -> Result<Bytes> {
     let sealed = Arc::clone(sealed);
     let reading = tokio::task::spawn_blocking(move || {
         let mut buffer = vec![0; usize::try_from(range.len()).expect("parts fit in memory")];
-        sealed.read(range.start(), &mut buffer).map(|()| Bytes::from(buffer))
+        let index = |at: u64| usize::try_from(at - range.start()).expect("parts fit in memory");
+        let mut at = range.start();
+        for (start, bytes) in fetched {
+            sealed.read(at, &mut buffer[index(at)..index(start)])?;
+            at = start + bytes.len() as u64;
+            buffer[index(start)..index(at)].copy_from_slice(&bytes);
+        }
+        sealed.read(at, &mut buffer[index(at)..])?;
+        Ok::<_, store::Error>(Bytes::from(buffer))
     });
     let bytes = reading.await.map_err(|_| Error::Stopped)?;
     Ok(bytes?)

@@ -224,6 +224,7 @@ async fn upload(
     condition: Condition,
 ) -> transfer::Result<Version> {
     let (key, metadata, id) = (Key::from(key), Metadata::new(), uploader.new_id());
-    let job = UploadJob { key: &key, condition: &condition, metadata: &metadata, id: &id };
+    let (condition, metadata) = (&condition, &metadata);
+    let job = UploadJob { key: &key, condition, metadata, id: &id, original: None, base: None };
     uploader.upload(sealed, &job).await
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
 use namespace::{Published, SetAttr, Target};
-use remote::{Condition, Extent, Key, Version};
+use remote::{Condition, Original, Version};
 use store::{Adopted, ErrorKind, Sealed, Staged};
 use transfer::{Download, UploadJob};
 
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, Times, Turn};
 use crate::note::Note;
+use crate::origin::{Origin, whole_object};
 use crate::vfs::{Unpublished, Vfs};
 
 /// How much of the base is taken over at a time.
@@ -151,7 +152,7 @@ impl Vfs {
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             aimed => aimed?,
         };
-        let sealed = match self.seal(file, &staged).await {
+        let sealed = match self.seal(file, &staged, aimed.origin.as_ref()).await {
             Ok(sealed) => Arc::new(sealed),
             // What our edit left out is gone for good.
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
@@ -217,16 +218,22 @@ impl Vfs {
         self.namespace.set_attr(file.ino(), change).await?;
         let target = self.namespace.target(file.ino())?;
         let upload = self.uploader.new_id();
-        staged.set_note(&self.note(&target, &upload).to_bytes())?;
-        Ok(Aimed { target, written, upload })
+        let origin = self.origin(file, &target);
+        let origin_bytes = origin.as_ref().and_then(|origin| origin.size_for(staged));
+        let note = Note { origin_bytes, ..self.note(&target, &upload) };
+        staged.set_note(&note.to_bytes())?;
+        Ok(Aimed { target, origin, written, upload })
     }
 
-    /// Freezes the bytes of now, after taking what they lack from the base.
-    async fn seal(&self, file: &File, staged: &Arc<Staged>) -> Result<Sealed> {
+    /// Freezes the bytes of now. What is not changed of an origin may stay there.
+    async fn seal(
+        &self,
+        file: &File,
+        staged: &Arc<Staged>,
+        origin: Option<&Origin>,
+    ) -> Result<Sealed> {
         for _ in 0..SEAL_TRIES_MAX {
-            if let Some(whole) = ByteRange::new(0, staged.size()) {
-                self.fill(file, whole).await?;
-            }
+            self.fill_what_is_sent(file, staged, origin).await?;
             match on_disk(staged, Staged::seal).await {
                 Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
                 sealed => return sealed,
@@ -247,6 +254,12 @@ impl Vfs {
             match fill_from(&staged, &base, range).await {
                 // The base is in another object now.
                 Err(_) if file.is_read_elsewhere(base.identity()) => {}
+                Err(error) if error.is_changed() => {
+                    let target = self.namespace.target(file.ino())?;
+                    if self.follow_unanswered(file, &target.key).await?.is_none() {
+                        return Err(error);
+                    }
+                }
                 filled => return filled,
             }
         }
@@ -254,20 +267,28 @@ impl Vfs {
     }
 
     async fn upload(&self, file: &File, sealed: &Arc<Sealed>, aimed: &Aimed) -> Result<Version> {
-        let Aimed { target, upload, .. } = aimed;
+        let Aimed { target, origin, upload, .. } = aimed;
+        let base = file.base();
         let job = UploadJob {
             key: &target.key,
             condition: &target.condition,
             metadata: &target.metadata,
             id: upload,
+            original: origin.as_ref().and_then(|origin| origin.original(sealed.origin())),
+            base: base.as_ref(),
         };
         let mut uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
         if uploaded.as_ref().is_err_and(Error::is_changed) {
             if file.state.read().overwrite == Overwrite::Wins {
                 let job = UploadJob { condition: &Condition::Always, ..job };
                 uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
-            } else if let Some(ours) = self.arrived_unanswered(file, &target.key).await? {
-                let job = UploadJob { condition: &Condition::Is(ours), ..job };
+            } else if let Some(ours) = self.follow_unanswered(file, &target.key).await? {
+                let (condition, base) = (Condition::Is(ours.version.clone()), file.base());
+                let original =
+                    Original { key: &target.key, version: &ours.version, size: ours.size };
+                // As for the version that it has replaced.
+                let original = job.original.map(|_| original);
+                let job = UploadJob { condition: &condition, original, base: base.as_ref(), ..job };
                 uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
             }
         }
@@ -277,15 +298,6 @@ impl Vfs {
             Err(_) => {}
         }
         uploaded
-    }
-
-    /// The object's version, if it is from an earlier try of ours whose answer was lost.
-    async fn arrived_unanswered(&self, file: &File, key: &Key) -> Result<Option<Version>> {
-        let tries = file.unanswered();
-        if tries.is_empty() {
-            return Ok(None);
-        }
-        Ok(self.uploader.written_by(key, &tries).await?)
     }
 
     /// The upload was acknowledged: the staged bytes are the file, and may become cached ones.
@@ -309,7 +321,10 @@ impl Vfs {
                 state.clean(Download::new(&self.fetcher, cached, extents));
             }
             // Newer bytes, or a kernel that may write some at any moment: it stays staged.
-            Adopted::StillDirty | Adopted::Kept => {}
+            Adopted::StillDirty | Adopted::Kept => {
+                let extents = whole_object(&target.key, version, size);
+                self.follow_published(&mut state.bytes, (&identity, extents), size);
+            }
         }
         Ok(())
     }
@@ -352,6 +367,7 @@ impl Vfs {
             upload: upload.to_owned(),
             key: target.key.clone(),
             condition: target.condition.clone(),
+            origin_bytes: None,
             metadata: target.metadata.clone(),
         }
     }
@@ -406,6 +422,8 @@ async fn fill_from(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> R
 #[derive(Debug)]
 struct Aimed {
     target: Target,
+    /// What it replaces.
+    origin: Option<Origin>,
     /// The times that go with it.
     written: Option<Times>,
     /// Its id.
@@ -417,11 +435,4 @@ struct Aimed {
 enum Step {
     Nothing,
     Published,
-}
-
-/// The file as one extent.
-pub(crate) fn whole_object(key: &Key, version: &Version, size: u64) -> Vec<Extent> {
-    let extent =
-        |range| Extent { range, key: key.clone(), version: version.clone(), object_offset: 0 };
-    ByteRange::new(0, size).map(extent).into_iter().collect()
 }

@@ -179,6 +179,14 @@ impl File {
         }
     }
 
+    /// Where what a staged file lacks is fetched from.
+    pub(crate) fn base(&self) -> Option<Arc<Download>> {
+        match &self.state.read().bytes {
+            Bytes::Clean(_) => None,
+            Bytes::Staged { base, .. } => base.clone(),
+        }
+    }
+
     /// Whether its bytes are still those of `download`, and read from there.
     pub(crate) fn is_read_from(&self, download: &Arc<Download>) -> bool {
         match &self.state.read().bytes {

@@ -17,6 +17,7 @@ mod moved;
 mod note;
 mod ops;
 mod order;
+mod origin;
 mod recover;
 mod set_id;
 mod vfs;

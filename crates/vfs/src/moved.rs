@@ -20,6 +20,9 @@ impl Users for Vfs {
 
     fn moved(&self, ino: Ino, content: Content) {
         let Some(file) = self.files.find(ino) else { return };
+        if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
+            staged.origin_moved(identity);
+        }
         if let Err(error) = self.follow(&file, content).and_then(|()| self.note_anew(&file)) {
             tracing::warn!(%ino, %error, "an open file cannot follow its object");
         }

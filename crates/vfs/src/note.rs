@@ -2,16 +2,19 @@
 //! become, and what it replaced.
 //!
 //! ```text
-//!   "quayfs-note-1" NUL volume NUL upload NUL condition NUL version NUL metadata NUL key
+//!   "quayfs-note-2" NUL volume NUL upload NUL condition NUL version NUL size NUL metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
-//! or `is`; `version` is empty for `absent`; `metadata` is a line
-//! `name=value` for each item. Only the key, which is last, may hold a NUL.
+//! or `is`; `version` is empty for `absent`; `size` is how many bytes that version of the object has,
+//! if bytes that are not here are to be taken from it, else empty; `metadata` is a line
+//! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 1 have no
+//! `size`.
 
 use remote::{Condition, Key, Metadata, Version};
 
-const MAGIC: &[u8] = b"quayfs-note-1";
+const MAGIC: &[u8] = b"quayfs-note-2";
+const MAGIC_1: &[u8] = b"quayfs-note-1";
 
 /// The origin and destination of staged bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub(crate) struct Note {
     pub(crate) key: Key,
     /// What it replaces: a replay never replaces anything newer.
     pub(crate) condition: Condition,
+    /// The size of the version that it replaces, if it was made from that one.
+    pub(crate) origin_bytes: Option<u64>,
     /// What goes with it.
     pub(crate) metadata: Metadata,
 }
@@ -40,7 +45,8 @@ impl Note {
         for (name, value) in &self.metadata {
             metadata.extend([name, "=", value, "\n"]);
         }
-        let fields = [&self.volume, &self.upload, condition, version, &metadata];
+        let size = self.origin_bytes.map(|size| size.to_string()).unwrap_or_default();
+        let fields = [&self.volume, &self.upload, condition, version, &size, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);
         bytes.push(0);
@@ -50,9 +56,21 @@ impl Note {
 
     /// `None` if the bytes are no note that this version can read.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
-        let fields: Vec<&[u8]> = bytes.splitn(7, |&byte| byte == 0).collect();
-        let [MAGIC, volume, upload, condition, version, metadata, key] = fields[..] else {
-            return None;
+        let magic = bytes.split(|&byte| byte == 0).next()?;
+        let count = if magic == MAGIC { 8 } else { 7 };
+        let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
+        let (volume, upload, condition, version, size, metadata, key) = match fields[..] {
+            [MAGIC, volume, upload, condition, version, size, metadata, key] => {
+                (volume, upload, condition, version, size, metadata, key)
+            }
+            [MAGIC_1, volume, upload, condition, version, metadata, key] => {
+                (volume, upload, condition, version, &b""[..], metadata, key)
+            }
+            _ => return None,
+        };
+        let origin_bytes = match str::from_utf8(size).ok()? {
+            "" => None,
+            size => Some(size.parse().ok()?),
         };
         let version = str::from_utf8(version).ok()?;
         let condition = match condition {
@@ -68,7 +86,7 @@ impl Note {
             .map(|line| line.split_once('='))
             .map(|item| item.map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect::<Option<Metadata>>()?;
-        Some(Note { volume, upload, key: Key::from(key), condition, metadata })
+        Some(Note { volume, upload, key: Key::from(key), condition, origin_bytes, metadata })
     }
 }
 
@@ -83,13 +101,22 @@ mod tests {
         let metadata = [("mode", "33152"), ("uid", "7")];
         let metadata = metadata.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let metadata = Metadata::from(metadata);
-        Note { volume, upload, key: Key::from(&b"a\0b"[..]), condition, metadata }
+        let origin_bytes = Some(77);
+        Note { volume, upload, key: Key::from(&b"a\0b"[..]), condition, origin_bytes, metadata }
     }
 
     #[test]
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
-        assert_eq!(bytes, b"quayfs-note-1\0s3://b\x007f\0is\0\"e\"\0mode=33152\nuid=7\n\0a\0b");
+        let want = b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\0mode=33152\nuid=7\n\0a\0b";
+        assert_eq!(bytes, want);
+    }
+
+    #[test]
+    fn a_note_of_version_1_is_read() {
+        let bytes = b"quayfs-note-1\0s3://b\x007f\0is\0\"e\"\0mode=33152\nuid=7\n\0a\0b";
+        let want = Note { origin_bytes: None, ..note(Condition::Is(Version::new("\"e\""))) };
+        assert_eq!(Note::from_bytes(bytes), Some(want));
     }
 
     #[test]

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
+use remote::{Condition, Original};
 use store::{Orphan, OrphanState, Staged};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
 use crate::note::Note;
+use crate::origin::is_whole;
 use crate::vfs::Vfs;
 
 /// What became of the bytes of daemons that died.
@@ -56,11 +58,29 @@ impl Vfs {
         recovered: &mut Recovered,
     ) -> Result<()> {
         let sealed = Arc::new(staged.seal()?);
+        // What was not changed is nowhere but in the version that is to be replaced.
+        let original = match (&note.condition, note.origin_bytes) {
+            (Condition::Is(version), Some(size)) => {
+                Some(Original { key: &note.key, version, size })
+            }
+            (Condition::Is(_) | Condition::Absent | Condition::Always, _) => None,
+        };
+        if !is_whole(&sealed, original.as_ref()) {
+            let sealed = Arc::into_inner(sealed).expect("nobody else has it");
+            self.store.reject(staged, sealed);
+            let why = "its upload was cut short, and nothing says where the rest of it is";
+            recovered.kept.push(self.keep(staged, note, why)?);
+            return Ok(());
+        }
+        let base = original
+            .map(|original| self.read_past_cache(original.key, original.version, original.size));
         let job = UploadJob {
             key: &note.key,
             condition: &note.condition,
             metadata: &note.metadata,
             id: &note.upload,
+            original,
+            base: base.as_ref(),
         };
         let mut uploaded =
             self.uploader.upload(&sealed, &job).await.map(|_| ()).map_err(Error::from);

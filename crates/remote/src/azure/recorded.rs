@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use base::{Rng, SystemClock};
+use base::{ByteRange, Rng, SystemClock};
 
 use crate::http::recording::Recording;
 use crate::{
     Azure, AzureCredentials, AzureOptions, Condition, ErrorKind, Key, ListRequest, Metadata,
-    Original, PutOptions, Remote, Secret, Version,
+    Original, PartNumber, PutOptions, Remote, Secret, Version,
 };
 
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
@@ -63,6 +63,44 @@ async fn a_copy_is_waited_for_and_is_the_one_that_was_asked_for() {
         assert_eq!(copied.map_err(|error| error.kind), want);
         assert_eq!(server.asked()[2].line, "HEAD /account/c/b");
     }
+}
+
+#[tokio::test]
+async fn blocks_are_taken_up_again_only_over_the_blob_that_has_them() {
+    let id = super::blocks::name(1, PartNumber(1));
+    let list = format!(
+        "200 OK\r\netag: \"0x1\"\r\n\r\n<BlockList><CommittedBlocks><Block><Name>{id}</Name><Size>9</Size></Block></CommittedBlocks></BlockList>"
+    );
+    let server = Recording::start(&[
+        "400 No\r\nx-ms-error-code: Md5Mismatch\r\n\r\n",
+        &list,
+        "201 OK\r\netag: \"0x2\"\r\n\r\n",
+        &list.replace("0x1", "0x3"),
+        "200 OK\r\n\r\n<BlockList/>",
+    ])
+    .await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    let (key, old) = (Key::from("a"), Version::new("0x1"));
+    let options = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
+    let upload = azure.upload_create(&key, &options).await.unwrap();
+    let copy = async |version: &Version, end| {
+        let original = Original { key: &key, version, size: 9 };
+        let range = ByteRange::new(0, end).unwrap();
+        let copied = azure.upload_part_copy(&key, &upload, PartNumber(1), original, range).await;
+        copied.map_err(|error| error.kind)
+    };
+    let tag = copy(&old, 9).await.unwrap();
+    // The list is known now.
+    assert_eq!(copy(&old, 8).await, Err(ErrorKind::Unsupported));
+    let parts = [(PartNumber(1), tag)];
+    azure.upload_complete(&key, &upload, &parts, &Condition::Always).await.unwrap();
+    assert_eq!(copy(&Version::new("0x2"), 9).await, Err(ErrorKind::Changed));
+    assert_eq!(copy(&Version::new("0x4"), 9).await, Err(ErrorKind::NotFound));
+
+    let asked = server.asked();
+    assert_eq!(asked[1].line, "GET /account/c/a?comp=blocklist&blocklisttype=committed");
+    assert_eq!(asked[2].header("if-match"), "\"0x1\"");
+    assert!(asked[2].body.contains(&format!("<Committed>{id}</Committed>")), "{asked:?}");
 }
 
 #[tokio::test]

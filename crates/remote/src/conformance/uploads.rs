@@ -17,16 +17,16 @@ pub(super) const ALL: &[Check] = &[
 ];
 
 /// A part as small as the store takes.
-fn part_len(bench: &Bench<'_>) -> usize {
+pub(super) fn part_len(bench: &Bench<'_>) -> usize {
     let min = bench.remote.personality().part_bytes_min.max(1000);
     usize::try_from(min).expect("a part fits into memory")
 }
 
-async fn begin(bench: &Bench<'_>, key: &Key) -> UploadId {
+pub(super) async fn begin(bench: &Bench<'_>, key: &Key) -> UploadId {
     bench.ok(bench.remote.upload_create(key, &plainly()).await)
 }
 
-async fn send(
+pub(super) async fn send(
     bench: &Bench<'_>,
     key: &Key,
     upload: &UploadId,

@@ -36,8 +36,10 @@ ops! {
     Put = "put";
     UploadCreate = "upload create";
     UploadPart = "upload part";
+    UploadPartCopy = "upload part copy";
     UploadComplete = "upload complete";
     UploadAbort = "upload abort";
+    Uploads = "uploads";
     Copy = "copy";
     Delete = "delete";
     List = "list";

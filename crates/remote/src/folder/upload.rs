@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 
+use base::ByteRange;
 use rustix::fs::{OFlags, RenameFlags};
 
 use super::disk::{Disk, UPLOADS};
@@ -10,7 +11,10 @@ use super::fault::{Fault, Outcome};
 use super::stamp;
 use super::tree::{Child, Tree};
 use super::write::Draft;
-use crate::{Condition, ErrorKind, Key, PartNumber, PartTag, PutOptions, UploadId, Version};
+use crate::{
+    Condition, ErrorKind, Key, PartNumber, PartTag, PutOptions, UNFINISHED_MAX, Unfinished,
+    UploadId, Version,
+};
 
 /// The key an upload is for.
 const KEY: &[u8] = b"key";
@@ -41,6 +45,50 @@ impl Disk {
         let Some(fd) = self.tree.open_folder(&folder)? else { return Err(no_such_upload()) };
         self.move_draft(&mut draft, &fd, &part_name(part), RenameFlags::empty())?;
         Ok(tag(&draft.file)?)
+    }
+
+    /// Makes the bytes `range` of the object `from` a part.
+    pub(super) fn upload_part_copy(
+        &self,
+        (key, upload, part): (&Key, &UploadId, PartNumber),
+        (from, version): (&Key, &Version),
+        range: ByteRange,
+    ) -> Outcome<PartTag> {
+        let folder = self.upload_folder(key, upload)?;
+        let mut source = self.open_source(from, version)?;
+        let mut draft = self.draft()?;
+        source.copy(range, &mut draft.file)?;
+        let Some(fd) = self.tree.open_folder(&folder)? else { return Err(no_such_upload()) };
+        self.move_draft(&mut draft, &fd, &part_name(part), RenameFlags::empty())?;
+        Ok(tag(&draft.file)?)
+    }
+
+    /// The uploads of `key`, oldest first.
+    pub(super) fn uploads(&self, key: &Key) -> Outcome<Vec<Unfinished>> {
+        let Some(fd) = self.tree.open_folder(UPLOADS)? else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        Tree::children(&fd, |Child { name, .. }| {
+            names.push(name);
+            true
+        })?;
+        let mut found = Vec::new();
+        for name in names {
+            let Ok(id) = String::from_utf8(name) else { continue };
+            let upload = UploadId(id);
+            match self.upload_folder(key, &upload) {
+                Ok(folder) => {
+                    let note = self.tree.stat_file(&[&folder, &b"/"[..], KEY].concat())?;
+                    let Some(note) = note else { continue };
+                    found.push(Unfinished { upload, since: stamp::meta(&note).modified });
+                }
+                // Of another key, or gone meanwhile.
+                Err(fault) if fault.kind() == ErrorKind::NotFound => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        found.sort_by_key(|unfinished| unfinished.since);
+        found.truncate(UNFINISHED_MAX);
+        Ok(found)
     }
 
     pub(super) fn upload_complete(

@@ -183,6 +183,20 @@ pub(super) fn part_tag(version: &Version) -> PartTag {
     PartTag(version.as_str().to_owned())
 }
 
+/// The receipt of a part that is a whole object: its generation and its name.
+pub(super) fn copied_tag(name: &str, version: &Version) -> PartTag {
+    PartTag(format!("{}/{name}", version.as_str()))
+}
+
+/// What a receipt says of the object that holds the part: its generation, and its name if it is
+/// not one of the upload's own.
+pub(super) fn parse_part_tag(PartTag(tag): &PartTag) -> (Version, Option<&str>) {
+    match tag.split_once('/') {
+        Some((version, name)) => (Version::new(version), Some(name)),
+        None => (Version::new(tag), None),
+    }
+}
+
 /// The name below an upload's own folder under which a part is kept.
 pub(super) fn part_name(part: PartNumber) -> String {
     format!("part-{:08}", part.0)

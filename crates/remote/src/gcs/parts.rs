@@ -8,16 +8,28 @@
 //!                                  ├─▶ level-1-00000000 ┐
 //!   part-00000033 …                ┴─▶ level-1-00000001 ┴─▶ the object
 //! ```
+//!
+//! A part may also be an object that is there already, as a whole: so a file grows without its old
+//! bytes being sent. All that is written on the way is removed in the end; where, is
+//!
+//! ```text
+//!   .quayfs-parts/4f…/part-00000001       parts, below the number of their upload
+//!   .quayfs-parts/of-9a…/4f…              that upload 4f… has begun, below a hash of its key
+//! ```
+
+use std::fmt::Write as _;
 
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream;
 use http::Method;
+use ring::digest;
 
 use crate::upload_id::OwnUpload;
 use crate::{
-    Condition, Error, ErrorKind, Key, ListRequest, Metadata, PartNumber, PartTag, Result, Version,
+    Condition, Entry, Error, ErrorKind, Key, ListRequest, Metadata, PartNumber, PartTag, Result,
+    UNFINISHED_MAX, Unfinished, Version,
 };
 
 use super::call::{Call, name};
@@ -33,9 +45,62 @@ const REQUESTS_MAX: usize = 16;
 /// How many parts a page of them has.
 const PAGE_ENTRIES_MAX: u16 = 1000;
 
+/// So much of a key's hash keeps keys apart.
+const HASH_BYTES: usize = 16;
+
 /// Where the parts of an upload are.
 pub(super) fn folder(shared: &Shared, upload: &OwnUpload) -> Key {
     shared.parts.join(format!("{:032x}/", upload.number).as_bytes())
+}
+
+/// What the names of the marks of uploads of `key` begin with.
+fn marks(shared: &Shared, key: &Key) -> Key {
+    let hash = digest::digest(&digest::SHA256, key.as_bytes());
+    let mut name = "of-".to_owned();
+    for byte in &hash.as_ref()[..HASH_BYTES] {
+        write!(name, "{byte:02x}").expect("a string takes all text");
+    }
+    shared.parts.join(format!("{name}/").as_bytes())
+}
+
+fn mark(shared: &Shared, key: &Key, upload: &OwnUpload) -> Key {
+    marks(shared, key).join(format!("{:032x}", upload.number).as_bytes())
+}
+
+/// Writes down that an upload of `key` begins, which also shows whether we may write.
+pub(super) async fn begin(shared: &Shared, key: &Key, upload: &OwnUpload) -> Result<()> {
+    // For people who look for what a part is of.
+    let target = Bytes::copy_from_slice(key.as_bytes());
+    let about = (&upload.metadata, &Condition::Always);
+    let mark = mark(shared, key, upload);
+    shared.insert("upload create", &mark, target, about).await.map(drop)
+}
+
+/// The uploads of `key` that have begun and are not finished.
+pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinished>> {
+    let marks = marks(shared, key);
+    let request = ListRequest {
+        prefix: marks.clone(),
+        delimited: false,
+        start_after: None,
+        continuation: None,
+        entries_max: PAGE_ENTRIES_MAX,
+    };
+    let page = shared.page(&request, None).await?;
+    let mut found = Vec::new();
+    for entry in page.entries {
+        let Entry::Object(mark, meta) = entry else { continue };
+        let number = mark.as_bytes().strip_prefix(marks.as_bytes());
+        let number = number.and_then(|number| std::str::from_utf8(number).ok());
+        let Some(number) = number.and_then(|text| u128::from_str_radix(text, 16).ok()) else {
+            continue;
+        };
+        let upload = OwnUpload { number, metadata: meta.metadata };
+        found.push(Unfinished { upload: upload.to_id(), since: meta.modified });
+    }
+    found.sort_by_key(|unfinished| unfinished.since);
+    found.truncate(UNFINISHED_MAX);
+    Ok(found)
 }
 
 /// Keeps a part.
@@ -61,21 +126,53 @@ pub(super) async fn complete(
 ) -> Result<Version> {
     let folder = folder(shared, upload);
     let mut sources = Vec::with_capacity(parts.len());
-    for (part, PartTag(generation)) in parts {
+    let mut copied = None;
+    for (part, tag) in parts {
         let part_key = folder.join(json::part_name(*part).as_bytes());
-        let name = name("upload complete", &part_key)?.to_owned();
-        sources.push((name, Version::new(generation)));
+        let (version, original) = json::parse_part_tag(tag);
+        let own = name("upload complete", &part_key)?;
+        sources.push((original.unwrap_or(own).to_owned(), version.clone()));
+        if let Some(original) = original {
+            copied = Some((Key::from(original), version));
+        }
     }
     if sources.is_empty() {
         let about = (&upload.metadata, condition);
         return shared.insert("upload complete", key, Bytes::new(), about).await;
     }
+    let composed = compose_all(shared, (key, &folder), sources, &upload.metadata, condition).await;
+    match (composed, copied) {
+        // A source is not there: a part, or the generation that was to be copied.
+        (Err(error), Some((original, version))) if error.kind == ErrorKind::NotFound => {
+            Err(blame(shared, error, &original, &version).await)
+        }
+        (composed, _) => composed,
+    }
+}
+
+async fn compose_all(
+    shared: &Shared,
+    (key, folder): (&Key, &Key),
+    mut sources: Vec<(String, Version)>,
+    metadata: &Metadata,
+    condition: &Condition,
+) -> Result<Version> {
     let mut level = 0;
     while SOURCES_MAX < sources.len() {
         level += 1;
-        sources = compose_level(shared, &folder, level, &sources).await?;
+        sources = compose_level(shared, folder, level, &sources).await?;
     }
-    compose(shared, key, &sources, &upload.metadata, condition).await
+    compose(shared, key, &sources, metadata, condition).await
+}
+
+/// `error`, as `Changed` if the object that was to be copied is another one.
+async fn blame(shared: &Shared, error: Error, original: &Key, version: &Version) -> Error {
+    let found = match shared.object(error.op, original).await {
+        Ok(object) => objects::meta(error.op, original, object).ok(),
+        Err(_) => None,
+    };
+    let same = found.is_some_and(|found| found.version == *version);
+    if same { error } else { Error { kind: ErrorKind::Changed, ..error } }
 }
 
 /// One object for every so many of `sources`.
@@ -116,8 +213,8 @@ async fn compose(
     objects::written(op, key, &written)
 }
 
-/// Removes what is left of an upload.
-pub(super) async fn remove(shared: &Shared, upload: &OwnUpload) -> Result<()> {
+/// Removes what is left of an upload; its mark goes last.
+pub(super) async fn remove(shared: &Shared, key: &Key, upload: &OwnUpload) -> Result<()> {
     let mut request = ListRequest {
         prefix: folder(shared, upload),
         delimited: false,
@@ -136,9 +233,10 @@ pub(super) async fn remove(shared: &Shared, upload: &OwnUpload) -> Result<()> {
         removed.into_iter().collect::<Result<()>>()?;
         match page.next {
             Some(next) => request.continuation = Some(next),
-            None => return Ok(()),
+            None => break,
         }
     }
+    shared.remove("upload abort", &mark(shared, key, upload)).await
 }
 
 /// The error of an upload that is not there.

@@ -78,6 +78,35 @@ async fn a_finished_upload_names_the_generations_of_its_parts_and_what_it_replac
 }
 
 #[tokio::test]
+async fn an_appended_object_is_composed_of_the_generation_that_was_copied() {
+    let server = Recording::start(&[
+        "200 OK\r\n\r\n{\"generation\":\"1\"}",
+        &format!("200 OK\r\n\r\n{OBJECT}"),
+        &format!("200 OK\r\n\r\n{OBJECT}"),
+        "404 No\r\n\r\n{}",
+        &format!("200 OK\r\n\r\n{}", OBJECT.replace("\"7\"", "\"8\"")),
+    ])
+    .await;
+    let gcs = gcs(&server, GcsCredentials::Anonymous);
+    let (key, seven) = (Key::from("a"), Version::new("7"));
+    let options = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
+    let upload = gcs.upload_create(&key, &options).await.unwrap();
+    let copy = async |version: &Version| {
+        let original = Original { key: &key, version, size: 1 };
+        let range = ByteRange::new(0, 1).unwrap();
+        gcs.upload_part_copy(&key, &upload, PartNumber(1), original, range).await
+    };
+    let parts = [(PartNumber(1), copy(&seven).await.unwrap())];
+    let stale = copy(&Version::new("6")).await;
+    assert_eq!(stale.unwrap_err().kind, ErrorKind::Changed);
+    // It is replaced before the end of the upload.
+    let done = gcs.upload_complete(&key, &upload, &parts, &Condition::Always).await;
+    assert_eq!(done.unwrap_err().kind, ErrorKind::Changed);
+    let said: serde_json::Value = serde_json::from_str(&server.asked()[3].body).unwrap();
+    assert_eq!(said["sourceObjects"], serde_json::json!([{"name": "a", "generation": "7"}]));
+}
+
+#[tokio::test]
 async fn a_read_names_the_generation_and_checks_the_bytes() {
     let good = "206 P\r\nx-goog-generation: 7\r\nx-goog-hash: crc32c=4waSgw==,md5=x\r\ncontent-range: bytes 0-8/9\r\n\r\n123456789";
     let server = Recording::start(&[

@@ -1,12 +1,14 @@
 //! Copies of objects that are too large for one request: in parts, inside the store.
 
 use aws_sdk_s3::operation::head_object::HeadObjectOutput;
-use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use base::ByteRange;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::{S3, conditions, fault, name, of_write, patient, text, version_of};
-use crate::{Condition, Error, ErrorKind, Key, Original, Remote as _, Result, UploadId, Version};
+use super::{S3, fault, name};
+use crate::{
+    Condition, Error, ErrorKind, Key, Original, PartNumber, PartTag, Remote as _, Result, UploadId,
+    Version,
+};
 
 /// The parts: large enough that there are few, small enough that many are copied at a time.
 const PART_BYTES: u64 = 512 << 20;
@@ -71,42 +73,13 @@ impl S3 {
         let whole = ByteRange::new(0, original.size);
         let ranges: Vec<_> = whole.into_iter().flat_map(|whole| whole.pieces(part_bytes)).collect();
         let copies = ranges.into_iter().zip(1..).map(|(range, number)| async move {
-            let request = self
-                .client
-                .upload_part_copy()
-                .bucket(&self.bucket)
-                .key(name(OP, to)?)
-                .upload_id(&upload.0)
-                .part_number(number)
-                .copy_source(text::copy_source(&self.bucket, name(OP, original.key)?))
-                .copy_source_if_match(original.version.as_str())
-                .copy_source_range(text::range(range))
-                .customize()
-                .config_override(patient());
-            let sent = request.send().await;
-            let sent = sent.map_err(|error| fault::of_call(OP, original.key, &error))?;
-            let etag = sent.copy_part_result.and_then(|result| result.e_tag);
-            let etag = version_of(OP, to, etag)?;
-            Ok(CompletedPart::builder().part_number(number).e_tag(etag.as_str()).build())
+            let part = PartNumber(number);
+            let tag = self.copy_part(OP, (to, upload, part), original, range).await?;
+            Ok::<_, Error>((part, tag))
         });
-        let parts: Vec<CompletedPart> =
+        let parts: Vec<(PartNumber, PartTag)> =
             futures::stream::iter(copies).buffered(REQUESTS_MAX).try_collect().await?;
-        let parts = CompletedMultipartUpload::builder().set_parts(Some(parts)).build();
-        let (if_match, if_none_match) = conditions(condition);
-        let request = self
-            .client
-            .complete_multipart_upload()
-            .bucket(&self.bucket)
-            .key(name(OP, to)?)
-            .upload_id(&upload.0)
-            .multipart_upload(parts)
-            .set_if_match(if_match)
-            .set_if_none_match(if_none_match)
-            .customize()
-            .config_override(patient());
-        let done = request.send().await;
-        let done = done.map_err(|error| of_write(OP, to, condition, &error))?;
-        version_of(OP, to, done.e_tag)
+        self.upload_complete(to, upload, &parts, condition).await
     }
 }
 

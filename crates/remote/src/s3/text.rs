@@ -65,9 +65,13 @@ pub(super) fn crc32c(bytes: &[u8]) -> String {
     base64::encode(base::crc32c(bytes).to_be_bytes())
 }
 
-/// A part's receipt: its etag, and its checksum, which completing the upload asks for.
-pub(super) fn part_tag(etag: &str, crc32c: &str) -> PartTag {
-    PartTag(format!("{etag} {crc32c}"))
+/// A part's receipt: its etag, and its checksum, which completing the upload asks for; not every
+/// store tells that of a part that it copied.
+pub(super) fn part_tag(etag: &str, crc32c: Option<&str>) -> PartTag {
+    match crc32c {
+        Some(crc32c) => PartTag(format!("{etag} {crc32c}")),
+        None => PartTag(etag.to_owned()),
+    }
 }
 
 /// The etag and the checksum of a receipt.

@@ -66,8 +66,6 @@ pub(crate) struct StagedRow {
     pub epoch: u64,
     /// The size at the last seal.
     pub size: u64,
-    /// Whether the row is of this run of the machine.
-    pub is_this_boot: bool,
 }
 
 /// A new row.
@@ -195,14 +193,13 @@ impl Db {
         after: Option<StagedId>,
         limit: u32,
     ) -> Result<Vec<StagedRow>> {
-        let boot = self.boot();
         self.read("list staged files", |connection| {
             connection
                 .prepare_cached(
-                    "SELECT id, file, state, note, identity, epoch, size, boot FROM staged
+                    "SELECT id, file, state, note, identity, epoch, size FROM staged
                      WHERE id > ?1 ORDER BY id LIMIT ?2",
                 )?
-                .query_map(params![after.map_or(0, |id| id.0), limit], |row| row_of(row, boot))?
+                .query_map(params![after.map_or(0, |id| id.0), limit], row_of)?
                 .collect()
         })
     }
@@ -217,19 +214,21 @@ impl Db {
         })
     }
 
-    /// The checksums of the last seal.
-    pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Vec<(usize, PieceV1)>> {
+    /// The checksums of the last seal; `None` if they cannot be read.
+    pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Option<Vec<(usize, PieceV1)>>> {
         self.read("read checksums", |connection| {
             let mut statement = connection
                 .prepare_cached("SELECT piece, map FROM staged_pieces WHERE staged = ?1")?;
             let mut rows = statement.query([id.0])?;
             let mut pieces = Vec::new();
             while let Some(row) = rows.next()? {
-                if let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) {
-                    pieces.push((granule::index(unsigned(row.get(0)?)), map));
-                }
+                // What is not in a map is taken from elsewhere: one that is lost must not say so.
+                let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) else {
+                    return Ok(None);
+                };
+                pieces.push((granule::index(unsigned(row.get(0)?)), map));
             }
-            Ok(pieces)
+            Ok(Some(pieces))
         })
     }
 }
@@ -269,7 +268,7 @@ fn store_pieces(
     Ok(())
 }
 
-fn row_of(row: &Row<'_>, boot: Boot) -> rusqlite::Result<StagedRow> {
+fn row_of(row: &Row<'_>) -> rusqlite::Result<StagedRow> {
     Ok(StagedRow {
         id: StagedId(row.get(0)?),
         file: row.get(1)?,
@@ -278,6 +277,5 @@ fn row_of(row: &Row<'_>, boot: Boot) -> rusqlite::Result<StagedRow> {
         identity: row.get(4)?,
         epoch: unsigned(row.get(5)?),
         size: unsigned(row.get(6)?),
-        is_this_boot: Boot(row.get(7)?) == boot,
     })
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use base::{ByteRange, Metrics, SystemClock};
 use quayfs_store::{
-    CacheLimit, Cached, ErrorKind, Faults, GRANULE_BYTES, Options, Outcome, Staged, Store, World,
+    CacheLimit, Cached, ErrorKind, Faults, GRANULE_BYTES, GranuleSet, Options, Outcome, Staged,
+    Store, World,
 };
 
 /// One granule as a length in memory.
@@ -128,6 +129,17 @@ pub(crate) fn content(staged: &Staged, base: &[u8]) -> Vec<u8> {
         staged.fill(range.start(), &base[start..end]).unwrap();
     }
     buf
+}
+
+/// The runs of `range` that are in a set.
+pub(crate) fn runs(set: &GranuleSet, range: ByteRange) -> Vec<ByteRange> {
+    let mut found = Vec::new();
+    let mut from = range.start();
+    while let Some(run) = ByteRange::new(from, range.end()).and_then(|rest| set.first_run(rest)) {
+        from = run.end();
+        found.push(run);
+    }
+    found
 }
 
 /// All bytes of a sealed version.

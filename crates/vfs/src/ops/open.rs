@@ -9,12 +9,12 @@ use store::{BackingFile, Base, ErrorKind};
 use transfer::Download;
 
 use crate::access::Access;
-use crate::commit::whole_object;
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Lent, Whole};
+use crate::origin::whole_object;
 use crate::vfs::Vfs;
 
 /// An open file, and how the kernel is to read and write it.

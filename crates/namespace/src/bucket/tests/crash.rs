@@ -172,6 +172,17 @@ impl Remote for Mortal {
         self.fake.upload_part(key, upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &remote::UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> remote::Result<PartTag> {
+        self.fake.upload_part_copy(key, upload, part, original, range).await
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -184,6 +195,10 @@ impl Remote for Mortal {
 
     async fn upload_abort(&self, key: &Key, upload: &remote::UploadId) -> remote::Result<()> {
         self.fake.upload_abort(key, upload).await
+    }
+
+    async fn uploads(&self, key: &Key) -> remote::Result<Vec<remote::Unfinished>> {
+        self.fake.uploads(key).await
     }
 
     async fn copy(

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use remote::fake::Fake;
 use remote::{
     Body, Condition, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, UploadId, Version,
+    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 use tokio::sync::watch;
 
@@ -92,6 +92,17 @@ impl Remote for Late {
         self.fake.upload_part(key, upload, part, bytes).await
     }
 
+    async fn upload_part_copy(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        part: PartNumber,
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        self.fake.upload_part_copy(key, upload, part, original, range).await
+    }
+
     async fn upload_complete(
         &self,
         key: &Key,
@@ -104,6 +115,10 @@ impl Remote for Late {
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         self.fake.upload_abort(key, upload).await
+    }
+
+    async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        self.fake.uploads(key).await
     }
 
     async fn copy(

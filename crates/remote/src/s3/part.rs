@@ -1,0 +1,94 @@
+//! Parts that the store copies itself, and uploads that nobody finished.
+
+use aws_sdk_s3::types::EncodingType;
+use base::ByteRange;
+
+use super::{S3, fault, name, number, patient, text, version_of};
+use crate::{
+    Error, ErrorKind, Key, Original, PartNumber, PartTag, Result, UNFINISHED_MAX, Unfinished,
+    UploadId,
+};
+
+/// So many pages of unfinished uploads are read: those of other keys come in between only where a
+/// store does not sort them.
+const PAGES_MAX: usize = 10;
+
+/// As many as a page has.
+const PAGE_UPLOADS: i32 = 1000;
+
+impl S3 {
+    /// Makes `range` of `original` a part of an upload.
+    pub(super) async fn copy_part(
+        &self,
+        op: &'static str,
+        (to, upload, part): (&Key, &UploadId, PartNumber),
+        original: Original<'_>,
+        range: ByteRange,
+    ) -> Result<PartTag> {
+        let from = original.key;
+        if original.size < range.end() || self.copy_bytes_max < range.len() {
+            let error = Error::new(ErrorKind::Unsupported, op, from);
+            return Err(error.because("the range cannot be copied"));
+        }
+        // Of small objects S3 copies all or nothing.
+        let whole = (range.start(), range.end()) == (0, original.size);
+        let request = self
+            .client
+            .upload_part_copy()
+            .bucket(&self.bucket)
+            .key(name(op, to)?)
+            .upload_id(&upload.0)
+            .part_number(number(part))
+            .copy_source(text::copy_source(&self.bucket, name(op, from)?))
+            .copy_source_if_match(original.version.as_str())
+            .set_copy_source_range((!whole).then(|| text::range(range)))
+            .customize()
+            .config_override(patient());
+        let sent = request.send().await.map_err(|error| fault::of_call(op, from, &error))?;
+        let copied = sent.copy_part_result;
+        let crc32c = copied.as_ref().and_then(|copied| copied.checksum_crc32_c.clone());
+        let version = version_of(op, to, copied.and_then(|copied| copied.e_tag))?;
+        Ok(text::part_tag(version.as_str(), crc32c.as_deref()))
+    }
+
+    /// The unfinished uploads of `key`.
+    pub(super) async fn unfinished(&self, key: &Key) -> Result<Vec<Unfinished>> {
+        let op = "uploads";
+        let wanted = name(op, key)?;
+        let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("a line is garbled");
+        let mut found = Vec::new();
+        let (mut key_marker, mut id_marker) = (None, None);
+        for _ in 0..PAGES_MAX {
+            let request = self
+                .client
+                .list_multipart_uploads()
+                .bucket(&self.bucket)
+                .prefix(wanted)
+                .encoding_type(EncodingType::Url)
+                .max_uploads(PAGE_UPLOADS)
+                .set_key_marker(key_marker)
+                .set_upload_id_marker(id_marker);
+            let page = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
+            for upload in page.uploads() {
+                let of = upload.key().and_then(text::decode_listed).ok_or_else(garbled)?;
+                if of == key.as_bytes() {
+                    let id = upload.upload_id().ok_or_else(garbled)?.to_owned();
+                    let since = text::timestamp(upload.initiated());
+                    found.push(Unfinished { upload: UploadId(id), since });
+                }
+            }
+            if page.is_truncated != Some(true) || UNFINISHED_MAX <= found.len() {
+                break;
+            }
+            let next = page.next_key_marker().and_then(text::decode_listed).ok_or_else(garbled)?;
+            if next != key.as_bytes() {
+                break;
+            }
+            key_marker = Some(wanted.to_owned());
+            id_marker = page.next_upload_id_marker;
+        }
+        found.sort_by_key(|unfinished| unfinished.since);
+        found.truncate(UNFINISHED_MAX);
+        Ok(found)
+    }
+}
