@@ -49,7 +49,7 @@ class Worker(threading.Thread):
         ]
         weights = [weight for weight, _ in acts]
         try:
-            os.makedirs(os.path.join(folder, self.name), exist_ok=True)
+            self.make_folder(self.at(self.name))
             while True:
                 _, act = self.random.choices(acts, weights)[0]
                 act()
@@ -72,11 +72,17 @@ class Worker(threading.Thread):
     def at(self, path):
         return os.path.join(folder, path)
 
+    def make_folder(self, path):
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            pass
+
     def fresh_path(self):
         self.count += 1
         below = self.random.choice(["", "", "a/", "b/"])
         path = f"{self.name}/{below}{seed}-{self.count}"
-        os.makedirs(os.path.dirname(self.at(path)), exist_ok=True)
+        self.make_folder(os.path.dirname(self.at(path)))
         return path
 
     def some_path(self):
@@ -180,7 +186,7 @@ class Worker(threading.Thread):
             return
         self.count += 1
         new = f"{self.name}/b/{seed}-{self.count}-a/"
-        os.makedirs(os.path.dirname(self.at(new.rstrip("/"))), exist_ok=True)
+        self.make_folder(self.at(f"{self.name}/b"))
         changes = {path: None for path in inside}
         changes |= {new + path.removeprefix(old): self.files[path] for path in inside}
         self.promised(changes, lambda: os.rename(self.at(old), self.at(new)))

@@ -8,6 +8,7 @@ mod dialog;
 mod disk;
 mod faults;
 mod files;
+mod forgetful;
 pub mod layers;
 mod link;
 mod login;
@@ -31,6 +32,7 @@ pub use faults::{Fault, Faults, Weather};
 pub use files::{
     append, close, forget_pages, overwrite, read_at, same_trees, sha256_tree, write_new,
 };
+pub use forgetful::ForgetfulDisk;
 pub use link::{Shape, SlowLink};
 pub use login::Login;
 pub use map::SharedMap;

@@ -31,6 +31,7 @@ mod odd_keys;
 mod passthrough;
 mod permission;
 mod posix;
+mod power_cuts;
 mod programs;
 mod promises;
 mod recorded;

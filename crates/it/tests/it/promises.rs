@@ -33,7 +33,6 @@ fn rounds(flags: &[&str], kept: Kept) {
         let writer = Writer::start(mount.path(), account, round, WORKERS);
         kill(&mount, &writer, round);
         account = writer.end();
-        eprintln!("{round}: {} promises, pending {:?}", account.count(), account);
         if kept == Kept::AtOnce {
             let complaints = account.judge_settled(&bucket.sha256_tree(""));
             assert_eq!(complaints, Vec::<String>::new(), "round {round}, right after the kill");
@@ -42,13 +41,12 @@ fn rounds(flags: &[&str], kept: Kept) {
         plan = mount.abandon().mount().umount();
         assert!(!mounted_at(plan.path()), "round {round} leaves a mount");
         check(&bucket, &mut account, round);
-        eprintln!("left {} files {}", bucket.unfinished_uploads(), account.promised().len());
     }
     assert!(0 < account.count(), "nothing was ever promised");
 }
 
 /// Kills the daemon at a moment that `seed` decides on.
-fn kill(mount: &Mount, writer: &Writer, seed: u64) {
+pub(crate) fn kill(mount: &Mount, writer: &Writer, seed: u64) {
     let chance = noise(seed, 2);
     let lines = usize::from(chance[0]) % 120;
     wait::until("the writer to have done so much", SOON, || lines <= writer.lines());
