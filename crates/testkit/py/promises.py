@@ -2,8 +2,8 @@
 
 Each line of the journal is one JSON object of one worker. `will` says what is about to become of
 some paths, all or none: to each its SHA-256, or null where nothing will be. `did` says that the last
-`will` of that worker was promised, `failed` that it got an error instead, `wrong` that a file did not
-read as it should. A worker ends at its first error, and does one thing at a time.
+`will` of that worker was promised, `failed` that it got an error instead, and whether the mount was
+`alive` then, `wrong` that a file did not read as it should. A worker ends at its first error, and does one thing at a time.
 """
 
 import errno
@@ -22,6 +22,15 @@ SIZES = [(2, 0, 0), (40, 1, 5_000), (30, 5_000, 300_000), (15, 300_000, 6 << 20)
 
 def digest(content):
     return hashlib.sha256(content).hexdigest()
+
+
+def is_alive():
+    """What the kernel answers by itself of a mount that is gone takes several errors."""
+    try:
+        os.statvfs(folder)
+        return True
+    except OSError as error:
+        return error.errno not in (errno.ENOTCONN, errno.ECONNABORTED)
 
 
 class Worker(threading.Thread):
@@ -54,7 +63,7 @@ class Worker(threading.Thread):
                 _, act = self.random.choices(acts, weights)[0]
                 act()
         except OSError as error:
-            self.say(failed=errno.errorcode.get(error.errno, str(error.errno)), what=str(error))
+            self.say(failed=str(error), alive=is_alive())
         except Exception as error:
             self.say(wrong=repr(error))
 

@@ -42,4 +42,4 @@ pub use mount::{Attempt, Mount, Plan, mounted_at};
 pub use noise::noise;
 pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder, tool};
 pub use program::{Opening, Program};
-pub use promises::{Account, Writer};
+pub use promises::{Account, Moves, Writer};

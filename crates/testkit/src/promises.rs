@@ -8,7 +8,7 @@
 
 mod account;
 
-pub use account::Account;
+pub use account::{Account, Moves};
 
 use std::fs;
 use std::path::{Path, PathBuf};

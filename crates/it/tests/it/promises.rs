@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use testkit::{Account, Bucket, MinIo, Mount, Plan, Writer, is_long, mounted_at, noise, wait};
+use testkit::{
+    Account, Bucket, MinIo, Mount, Moves, Plan, Writer, is_long, mounted_at, noise, wait,
+};
 
 use crate::SOON;
 
@@ -55,6 +57,6 @@ pub(crate) fn kill(mount: &Mount, writer: &Writer, seed: u64) {
 }
 
 fn check(bucket: &Bucket<'_>, account: &mut Account, round: u64) {
-    let complaints = account.settle(&bucket.sha256_tree(""));
+    let complaints = account.settle(&bucket.sha256_tree(""), Moves::AreWhole);
     assert_eq!(complaints, Vec::<String>::new(), "round {round}, when all is done");
 }

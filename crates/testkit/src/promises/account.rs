@@ -7,6 +7,15 @@ use serde_json::Value;
 /// What is about to become of some paths, all or none: a sum, or nothing.
 type Changes = BTreeMap<String, Option<String>>;
 
+/// What a move that was cut short may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// The old names, or the new ones.
+    AreWhole,
+    /// Names of both: nothing is lost, but it may be there twice.
+    MayBeCopies,
+}
+
 /// What a writer may count on.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
@@ -49,10 +58,10 @@ impl Account {
                 let changes = self.pending.remove(&worker).expect("it said what it would do");
                 self.apply(changes);
                 self.count += 1;
-            } else if let Some(errno) = line["failed"].as_str() {
-                // What programs get of a mount that is gone.
-                if !["ENOTCONN", "ECONNABORTED"].contains(&errno) {
-                    self.complaints.push(format!("{worker}: {}", line["what"]));
+            } else if let Some(error) = line["failed"].as_str() {
+                // Of a mount that is gone programs get nothing else.
+                if line["alive"] != false {
+                    self.complaints.push(format!("{worker}: {error}"));
                 }
             } else {
                 self.complaints.push(format!("{worker}: {}", line["wrong"]));
@@ -71,15 +80,32 @@ impl Account {
 
     /// What is wrong with a bucket that holds `found` when all is done that a next mount does; what
     /// it holds is promised from then on.
-    pub fn settle(&mut self, found: &BTreeMap<String, String>) -> Vec<String> {
+    pub fn settle(&mut self, found: &BTreeMap<String, String>, moves: Moves) -> Vec<String> {
         let mut complaints = std::mem::take(&mut self.complaints);
         for (worker, changes) in std::mem::take(&mut self.pending) {
-            let is_found = |(path, sum): (&String, Option<&String>)| found.get(path) == sum;
-            let is_done = changes.iter().map(|(path, sum)| (path, sum.as_ref())).all(is_found);
-            let before = changes.keys().map(|path| (path, self.promised.get(path)));
-            if is_done {
+            let is_done = |(path, sum): (&String, &Option<String>)| found.get(path) == sum.as_ref();
+            let is_undone = |path: &String| found.get(path) == self.promised.get(path);
+            // Gone from one place, and so it must be where it went to.
+            let has_moved = |path: &String| {
+                let gone = self.promised.get(path);
+                changes.iter().any(|to| is_done(to) && to.1.as_ref() == gone)
+            };
+            let is_kept = |change: (&String, &Option<String>)| {
+                is_done(change) && (change.1.is_some() || has_moved(change.0))
+            };
+            if changes.iter().all(is_done) {
                 self.apply(changes);
-            } else if !before.into_iter().all(is_found) {
+            } else if changes.keys().all(is_undone) {
+                // Nothing came of it.
+            } else if moves == Moves::MayBeCopies
+                && changes.iter().all(|change| is_undone(change.0) || is_kept(change))
+            {
+                let as_found = |path: String| {
+                    let sum = found.get(&path).cloned();
+                    (path, sum)
+                };
+                self.apply(changes.into_keys().map(as_found).collect());
+            } else {
                 complaints.push(format!("{worker}: half done: {changes:?}"));
             }
         }
@@ -119,12 +145,12 @@ fn differences(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::Account;
+    use super::{Account, Moves};
 
     const MADE: &str = r#"{"worker": "w", "will": {"w/a": "1"}}
         {"worker": "w", "did": true}"#;
     const REPLACING: &str = r#"{"worker": "w", "will": {"w/a": "2"}}
-        {"worker": "w", "failed": "ENOTCONN", "what": "gone"}"#;
+        {"worker": "w", "failed": "gone", "alive": false}"#;
     const MOVING: &str = r#"{"worker": "w", "will": {"w/a": null, "w/b": "1"}}"#;
 
     #[test]
@@ -153,6 +179,24 @@ mod tests {
     }
 
     #[test]
+    fn a_move_may_leave_copies_but_lose_nothing_where_that_is_allowed() {
+        for (found, is_fine) in [
+            (&[("w/a", "1")][..], true),
+            (&[("w/b", "1")], true),
+            (&[("w/a", "1"), ("w/b", "1")], true),
+            (&[], false),
+            (&[("w/b", "2")], false),
+            (&[("w/a", "1"), ("w/b", "2")], false),
+        ] {
+            let mut account = Account::default();
+            account.read(MADE);
+            account.read(MOVING);
+            let complaints = account.settle(&sums(found), Moves::MayBeCopies);
+            assert_eq!(complaints.is_empty(), is_fine, "{found:?}: {complaints:?}");
+        }
+    }
+
+    #[test]
     fn what_is_promised_at_once_is_judged_without_what_is_under_way() {
         let mut account = Account::default();
         account.read(MADE);
@@ -163,8 +207,8 @@ mod tests {
 
     #[test]
     fn an_error_of_a_mount_that_lives_is_no_excuse() {
-        let failed = r#"{"worker": "w", "failed": "EIO", "what": "[Errno 5]"}"#;
-        check(&[failed], &[], &[r#"w: "[Errno 5]""#]);
+        let failed = r#"{"worker": "w", "failed": "[Errno 5]", "alive": true}"#;
+        check(&[failed], &[], &["w: [Errno 5]"]);
     }
 
     fn check(journals: &[&str], found: &[(&str, &str)], want: &[&str]) {
@@ -172,7 +216,7 @@ mod tests {
         for journal in journals {
             account.read(journal);
         }
-        assert_eq!(account.settle(&sums(found)), want);
+        assert_eq!(account.settle(&sums(found), Moves::AreWhole), want);
     }
 
     fn sums(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
