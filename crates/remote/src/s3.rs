@@ -7,6 +7,7 @@ mod body;
 mod connect;
 mod fault;
 mod large;
+mod page;
 mod part;
 mod server;
 mod text;

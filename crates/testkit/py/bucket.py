@@ -26,16 +26,23 @@ s3 = boto3.client(
 )
 
 
-def objects(bucket, prefix=""):
+# The sums of objects that are still what they were when they were read.
+known_sums = {}
+
+
+def entries(bucket, prefix=""):
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+    return [entry for page in pages for entry in page.get("Contents", [])]
 
 
-def sha256(bucket, key):
-    digest = hashlib.sha256()
-    for chunk in s3.get_object(Bucket=bucket, Key=key)["Body"].iter_chunks(1 << 20):
-        digest.update(chunk)
-    return digest.hexdigest()
+def sha256(bucket, entry):
+    version = (bucket, entry["Key"], entry["ETag"], entry["LastModified"], entry["Size"])
+    if version not in known_sums:
+        digest = hashlib.sha256()
+        for chunk in s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].iter_chunks(1 << 20):
+            digest.update(chunk)
+        known_sums[version] = digest.hexdigest()
+    return known_sums[version]
 
 
 def many(function, items):
@@ -83,13 +90,14 @@ def delete(request):
 
 
 def keys(request):
-    return sorted(objects(request["bucket"]))
+    return sorted(entry["Key"] for entry in entries(request["bucket"]))
 
 
 def sums(request):
     bucket = request["bucket"]
-    names = [key for key in objects(bucket, request["prefix"]) if not key.endswith("/")]
-    return dict(zip(names, many(lambda key: sha256(bucket, key), names)))
+    found = [entry for entry in entries(bucket, request["prefix"]) if not entry["Key"].endswith("/")]
+    sums = many(lambda entry: sha256(bucket, entry), found)
+    return {entry["Key"]: sum for entry, sum in zip(found, sums)}
 
 
 def uploads(request):

@@ -6,7 +6,9 @@ mod clouds;
 mod command;
 mod dialog;
 mod disk;
+mod faults;
 mod files;
+mod forgetful;
 pub mod layers;
 mod link;
 mod login;
@@ -18,6 +20,7 @@ mod noise;
 mod place;
 pub mod posix;
 mod program;
+mod promises;
 mod server;
 pub mod wait;
 
@@ -25,9 +28,11 @@ pub use bucket::{Bucket, Object};
 pub use clouds::{Cloud, Emulator};
 pub use command::{Finished, run};
 pub use disk::SmallDisk;
+pub use faults::{Fault, Faults, Weather};
 pub use files::{
     append, close, forget_pages, overwrite, read_at, same_trees, sha256_tree, write_new,
 };
+pub use forgetful::ForgetfulDisk;
 pub use link::{Shape, SlowLink};
 pub use login::Login;
 pub use map::SharedMap;
@@ -37,3 +42,4 @@ pub use mount::{Attempt, Mount, Plan, mounted_at};
 pub use noise::noise;
 pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder, tool};
 pub use program::{Opening, Program};
+pub use promises::{Account, Moves, Writer};

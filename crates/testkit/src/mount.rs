@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::bucket::Bucket;
 use crate::command::{Finished, run};
+use crate::faults::way_to;
 use crate::login::Login;
 use crate::place::{Scratch, clean_env, log_level, quayfs, set_mode};
 use crate::wait;
@@ -82,7 +83,7 @@ impl Plan {
     /// A mount of `bucket`, by its owner.
     pub fn of(bucket: &Bucket<'_>) -> Plan {
         let plan = Plan::of_url(&bucket.url()).flags(["--path-style", "--region", "us-east-1"]);
-        plan.flags(["--endpoint", bucket.endpoint()]).login(&Login::root())
+        plan.flags(["--endpoint", &way_to(bucket.endpoint())]).login(&Login::root())
     }
 
     /// Mounts this rather than what was said first.

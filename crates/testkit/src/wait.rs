@@ -65,6 +65,12 @@ pub fn within<T: Send + 'static>(
     result
 }
 
+/// Lets `length` pass, for what is to happen at a moment of chance. Never to let something else
+/// happen first.
+pub fn moment(length: Duration) {
+    std::thread::sleep(length);
+}
+
 /// The time, for measuring how long something took.
 pub fn now() -> Instant {
     Instant::now()

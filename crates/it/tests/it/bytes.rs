@@ -83,7 +83,7 @@ fn room_that_the_disk_does_not_have_is_refused_at_once() {
 }
 
 #[test]
-fn only_the_edges_of_a_punched_hole_are_fetched() {
+pub(crate) fn only_the_edges_of_a_punched_hole_are_fetched() {
     let (bucket, mount, mut want) = with_object(&[], LEN);
     let file = OpenOptions::new().write(true).open(mount.join("file")).unwrap();
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -192,7 +192,7 @@ fn what_was_not_fetched_yet_is_no_hole() {
 }
 
 #[test]
-fn ranges_are_copied_from_and_to_files_in_any_state() {
+pub(crate) fn ranges_are_copied_from_and_to_files_in_any_state() {
     let (bucket, mount, bytes) = with_object(&[], LEN);
     let text = "
 import os, sys
@@ -280,7 +280,7 @@ os.close(file)
 }
 
 #[test]
-fn what_is_written_through_a_shared_mapping_is_read_and_uploaded() {
+pub(crate) fn what_is_written_through_a_shared_mapping_is_read_and_uploaded() {
     for flags in BOTH_WAYS {
         let (bucket, mount, mut want) = with_object(flags, 3_000_000);
         let file = edited(&mount.join("file"));
@@ -325,7 +325,7 @@ os.close(file)
 }
 
 #[test]
-fn a_mapped_file_is_cut_and_grown() {
+pub(crate) fn a_mapped_file_is_cut_and_grown() {
     let text = "
 import mmap, os, sys
 file = os.open(sys.argv[1], os.O_RDWR)
@@ -377,7 +377,7 @@ fn direct_io_reads_and_writes_what_others_see() {
 }
 
 #[test]
-fn several_programs_append_whole_records_to_one_file() {
+pub(crate) fn several_programs_append_whole_records_to_one_file() {
     let text = "
 import os, sys
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -10,7 +10,7 @@ use testkit::{MinIo, Plan, Shape, SlowLink, close, mounted_at, noise, run, wait}
 use crate::{SOON, mounted};
 
 #[test]
-fn what_was_closed_is_in_the_bucket() {
+pub(crate) fn what_was_closed_is_in_the_bucket() {
     let (bucket, mount) = mounted();
     for (name, len) in
         [("empty", 0), ("small", 100), ("granules", 1_000_000), ("parts", 40_000_000)]
@@ -25,7 +25,7 @@ fn what_was_closed_is_in_the_bucket() {
 }
 
 #[test]
-fn what_was_synced_is_in_the_bucket_while_the_file_is_still_open() {
+pub(crate) fn what_was_synced_is_in_the_bucket_while_the_file_is_still_open() {
     let (bucket, mount) = mounted();
     let mut file = File::create(mount.join("file")).unwrap();
     let mut want = Vec::new();
@@ -62,7 +62,7 @@ fn a_child_that_ends_does_not_close_its_parents_file() {
 }
 
 #[test]
-fn a_file_written_by_a_shell_is_in_the_bucket_when_the_shell_has_ended() {
+pub(crate) fn a_file_written_by_a_shell_is_in_the_bucket_when_the_shell_has_ended() {
     let (bucket, mount) = mounted();
     let script =
         "for i in 1 2 3; do echo line $i; done > out; gzip -k out; tar cf all.tar out out.gz";

@@ -8,7 +8,7 @@ use testkit::{Opening, Program, noise, wait};
 use crate::{SOON, TTL, errno, finds, holds, mounted};
 
 #[test]
-fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
+pub(crate) fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
     let (bucket, mount) = mounted();
     let (old, theirs) = (noise(1, 500_000), noise(2, 400_000));
     bucket.put("file", &old);
@@ -32,7 +32,7 @@ fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
 }
 
 #[test]
-fn an_edit_of_which_the_rest_is_gone_is_kept_at_its_place() {
+pub(crate) fn an_edit_of_which_the_rest_is_gone_is_kept_at_its_place() {
     let (bucket, mount) = mounted();
     let theirs = noise(2, 400_000);
     bucket.put("file", &noise(1, 500_000));
@@ -48,7 +48,7 @@ fn an_edit_of_which_the_rest_is_gone_is_kept_at_its_place() {
 }
 
 #[test]
-fn a_file_written_whole_replaces_what_came_meanwhile() {
+pub(crate) fn a_file_written_whole_replaces_what_came_meanwhile() {
     let (bucket, mount) = mounted();
     bucket.put("file", b"old");
     wait::until("the object to appear", TTL, || mount.join("file").exists());
@@ -64,7 +64,7 @@ fn a_file_written_whole_replaces_what_came_meanwhile() {
 }
 
 #[test]
-fn an_exclusive_create_does_not_replace_what_came_meanwhile() {
+pub(crate) fn an_exclusive_create_does_not_replace_what_came_meanwhile() {
     let (bucket, mount) = mounted();
     let mut program = Program::open(&mount.join("lock"), Opening::Exclusive).unwrap();
     program.write(b"ours").unwrap();
@@ -76,7 +76,7 @@ fn an_exclusive_create_does_not_replace_what_came_meanwhile() {
 }
 
 #[test]
-fn an_edit_of_an_object_that_was_deleted_meanwhile_is_not_lost() {
+pub(crate) fn an_edit_of_an_object_that_was_deleted_meanwhile_is_not_lost() {
     let (bucket, mount) = mounted();
     let mut want = noise(1, 300_000);
     bucket.put("file", &want);

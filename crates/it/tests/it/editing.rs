@@ -8,7 +8,7 @@ use testkit::{close, noise, wait};
 use crate::{TTL, mounted};
 
 #[test]
-fn an_edit_in_the_middle_of_a_large_object_keeps_the_rest() {
+pub(crate) fn an_edit_in_the_middle_of_a_large_object_keeps_the_rest() {
     let (bucket, mount) = mounted();
     let mut want = noise(1, 100_000_000);
     bucket.put("large", &want);
@@ -27,7 +27,7 @@ fn an_edit_in_the_middle_of_a_large_object_keeps_the_rest() {
 }
 
 #[test]
-fn writes_here_and_there_end_as_on_a_local_disk() {
+pub(crate) fn writes_here_and_there_end_as_on_a_local_disk() {
     let (bucket, mount) = mounted();
     let start = noise(1, 3_000_000);
     bucket.put("file", &start);
@@ -59,7 +59,7 @@ fn writes_here_and_there_end_as_on_a_local_disk() {
 }
 
 #[test]
-fn a_hole_reads_as_zeros() {
+pub(crate) fn a_hole_reads_as_zeros() {
     let (bucket, mount) = mounted();
     let path = mount.join("sparse");
     let file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
@@ -72,7 +72,7 @@ fn a_hole_reads_as_zeros() {
 }
 
 #[test]
-fn a_file_is_edited_again_and_again() {
+pub(crate) fn a_file_is_edited_again_and_again() {
     let (bucket, mount) = mounted();
     let path = mount.join("file");
     let mut want = noise(1, 1_000_000);

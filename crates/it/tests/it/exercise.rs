@@ -44,7 +44,7 @@ fn files_hold_what_was_written_whatever_is_done_to_them() {
 }
 
 /// Does `ops` operations on one file; the file's number is the seed, so that a failure comes again.
-fn exercise(mount: &Mount, file: u32, ops: u32, artifacts: &Path) {
+pub(crate) fn exercise(mount: &Mount, file: u32, ops: u32, artifacts: &Path) {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("fsx.toml");
     let mut fsx = Command::new(tool("fsx"));
     fsx.arg("-f").arg(config).args(["-N", &ops.to_string(), "-S", &file.to_string()]);

@@ -83,7 +83,7 @@ fn looks(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
+pub(crate) fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
     let (bucket, mount) = mounted();
     bucket.put("theirs", b"of somebody else");
     wait::until("their object to appear", TTL, || mount.join("theirs").exists());

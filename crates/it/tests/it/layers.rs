@@ -16,7 +16,7 @@ const EDGES: &[Edges] = &[
     ("vfs", &["base", "remote", "store", "namespace", "transfer"]),
     ("mount", &["base", "fuse", "remote", "store", "namespace", "transfer", "vfs"]),
     ("cli", &["base", "mount"]),
-    ("testkit", &["base", "remote"]),
+    ("testkit", &["base", "fuse", "remote"]),
     ("it", &["testkit"]),
 ];
 

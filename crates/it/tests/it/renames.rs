@@ -14,7 +14,7 @@ use crate::{SOON, errno, mounted, names};
 const FILES: usize = 300;
 
 #[test]
-fn a_folder_is_renamed_with_everything_in_it() {
+pub(crate) fn a_folder_is_renamed_with_everything_in_it() {
     let (bucket, mount) = mounted();
     bucket.put_many("old/", FILES, "bytes");
     bucket.put("old/sub/deep/file", b"deep");
@@ -41,7 +41,7 @@ fn a_folder_is_renamed_with_everything_in_it() {
 }
 
 #[test]
-fn files_open_in_a_renamed_folder_are_read_and_written_on() {
+pub(crate) fn files_open_in_a_renamed_folder_are_read_and_written_on() {
     let (bucket, mount) = mounted();
     let bytes = noise(1, 9_000_000);
     bucket.put("old/large", &bytes);
@@ -61,7 +61,7 @@ fn files_open_in_a_renamed_folder_are_read_and_written_on() {
 }
 
 #[test]
-fn a_large_file_removed_while_open_is_read_to_its_end() {
+pub(crate) fn a_large_file_removed_while_open_is_read_to_its_end() {
     let (bucket, mount) = mounted();
     let bytes = noise(1, 40_000_000);
     bucket.put("large", &bytes);
@@ -139,7 +139,7 @@ fn a_folder_whose_rename_is_killed_has_its_old_names_or_its_new_ones_after_the_n
 }
 
 #[test]
-fn two_names_change_places() {
+pub(crate) fn two_names_change_places() {
     let (bucket, mount) = mounted();
     bucket.put("d/x", b"in d");
     bucket.put("d/sub/y", b"below d");

@@ -14,7 +14,7 @@ const WITHIN: Duration = Duration::from_mins(9);
 const SMALL_FILES: u64 = 1000;
 
 #[test]
-fn a_tree_copied_in_and_out_is_the_same_and_every_object_has_its_key_and_bytes() {
+pub(crate) fn a_tree_copied_in_and_out_is_the_same_and_every_object_has_its_key_and_bytes() {
     let large_mib = if is_long() { 1024 } else { 200 };
     let (bucket, mount) = mounted();
     let source = mount.plan().folder("source");
@@ -41,7 +41,7 @@ fn a_tree_copied_in_and_out_is_the_same_and_every_object_has_its_key_and_bytes()
 }
 
 #[test]
-fn a_tree_is_packed_unpacked_and_removed_in_place() {
+pub(crate) fn a_tree_is_packed_unpacked_and_removed_in_place() {
     let (bucket, mount) = mounted();
     let script = "mkdir -p src/a/b; for i in 1 2 3 4 5; do echo $i > src/a/b/$i; done; \
         tar czf packed.tgz src; mkdir out; tar xzf packed.tgz -C out; \

@@ -21,6 +21,8 @@ use aws_sdk_s3::config::{
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 
+use super::page::NoPages;
+
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
@@ -165,7 +167,10 @@ async fn client_in(
         Addressing::Virtual => false,
         Addressing::Path => true,
     };
-    let config = aws_sdk_s3::config::Builder::from(&shared).force_path_style(in_path).build();
+    let config = aws_sdk_s3::config::Builder::from(&shared)
+        .force_path_style(in_path)
+        .interceptor(NoPages)
+        .build();
     Client::from_conf(config)
 }
 
