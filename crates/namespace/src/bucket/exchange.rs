@@ -99,6 +99,7 @@ impl Shared {
                 self.attributes_follow(&route.to, &cargo.changed).await?;
             }
             self.passed(moving, &route, &cargo);
+            self.line_lands(moving, &route.to)?;
             if done + 1 == MOVES {
                 self.exchanged((from, one), (to, other));
             }
@@ -109,6 +110,7 @@ impl Shared {
             removed.map_err(|error| Error::remote(OP, error))?;
             let stage = Record::Stage { of, done: done as u64 + 1 };
             records.push(self.note_ahead(OP, &stage)?);
+            self.line_leaves(&route.from)?;
         }
         self.ledger.strike(&records);
         Ok(())
@@ -159,8 +161,10 @@ impl Shared {
             state.tree.names_changed(from.0, wall);
             state.tree.names_changed(to.0, wall);
             // What was said of its new name went with the one that had it.
-            let noted = state.tree.note(other, What::Attributes);
-            state.tree.unrecorded.extend(noted);
+            for ino in [other, one] {
+                let noted = state.tree.note(ino, What::Attributes);
+                state.tree.unrecorded.extend(noted);
+            }
         }
         self.record_noted_or_log(OP, one);
         self.tell_of(&files);
@@ -173,7 +177,14 @@ impl Shared {
         done: usize,
         records: &mut Vec<RecordId>,
     ) -> Result<()> {
-        for (number, route) in routes(exchange).into_iter().enumerate().skip(done) {
+        let routes = routes(exchange);
+        if let Some(last) = done.checked_sub(1).and_then(|last| routes.get(last)) {
+            self.line_left((&last.from, &last.to)).await?;
+        }
+        for (number, route) in routes.into_iter().enumerate().skip(done) {
+            if is_prefix(&route.from) {
+                self.attributes_settled(&route.from).await?;
+            }
             let mut cargo = Cargo::default();
             let copied = self.copy_what(&route, of, Destination::Begun, &mut cargo).await;
             records.append(&mut cargo.records);
@@ -189,9 +200,11 @@ impl Shared {
             if is_prefix(&route.to) {
                 self.attributes_follow(&route.to, &cargo.changed).await?;
             }
+            self.line_follows((&route.from, &route.to), &|of| cargo.now(b"", of)).await?;
             let removed = self.remove_what(&route.from, &cargo.marks).await;
             removed.map_err(|error| Error::remote(OP, error))?;
             records.push(self.note_ahead(OP, &Record::Stage { of, done: number as u64 + 1 })?);
+            self.line_leaves(&route.from)?;
         }
         Ok(())
     }

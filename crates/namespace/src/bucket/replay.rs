@@ -80,9 +80,7 @@ impl Shared {
         records: &mut Vec<RecordId>,
     ) -> Result<()> {
         match what {
-            What::File(planned) => {
-                self.finish_file(&planned).await.map_err(|error| Error::remote(OP, error))
-            }
+            What::File(planned) => self.finish_file(&planned).await,
             What::Folder { route, phase, cargo } => {
                 self.finish_folder((of, &route), phase, cargo, records).await
             }
@@ -95,30 +93,33 @@ impl Shared {
         }
     }
 
-    async fn finish_file(&self, planned: &FileMove) -> remote::Result<()> {
+    async fn finish_file(&self, planned: &FileMove) -> Result<()> {
+        let of_store = |error| Error::remote(OP, error);
         let FileMove { from, to, version, over } = planned;
         let (source, copy) = futures::join!(self.remote.head(from), self.remote.head(to));
-        let (source, copy) = (there(source)?, there(copy)?);
+        let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
         // Gone, or somebody else's since.
         let Some(source) = source.filter(|source| source.version == *version) else {
             return Ok(());
         };
-        match copy {
-            Some(copy) if is_copy(&source, &copy) => {}
+        let now = match copy {
+            Some(copy) if is_copy(&source, &copy) => copy.version,
             copy if copy.as_ref().map(|copy| &copy.version) == over.as_ref() => {
                 let condition = match over {
                     Some(over) => Condition::Is(over.clone()),
                     None => Condition::Absent,
                 };
                 let original = Original { key: from, version, size: source.size };
-                self.remote.copy(original, to, &condition).await?;
+                self.remote.copy(original, to, &condition).await.map_err(of_store)?
             }
             Some(_) | None => {
                 tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
                 return Ok(());
             }
-        }
-        self.remote.delete(from).await
+        };
+        self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
+        self.line_leaves(from)?;
+        self.remote.delete(from).await.map_err(of_store)
     }
 
     async fn finish_folder(
@@ -132,13 +133,16 @@ impl Shared {
         match phase {
             Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
             Phase::Copying => {
+                self.attributes_settled(&route.from).await?;
                 let copied = self.copy_all(route, of, Destination::Begun, &mut cargo).await;
                 records.append(&mut cargo.records);
                 copied.map_err(of_store)?;
                 self.attributes_follow(&route.to, &cargo.changed).await?;
+                self.line_follows((&route.from, &route.to), &|_| None).await?;
                 records.push(self.note_ahead(OP, &Record::Landed { of })?);
+                self.line_leaves(&route.from)?;
             }
-            Phase::Landed => {}
+            Phase::Landed => self.line_left((&route.from, &route.to)).await?,
         }
         self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
         Ok(())
