@@ -73,7 +73,12 @@ impl Shared {
             let route = routes(&swap.exchange)[swap.done].clone();
             if let Phase::Copying(cargo) = &mut swap.phase {
                 let mut cargo = std::mem::take(cargo).again();
-                let copied = self.copy_move(&route, swap.of, swap.destination, &mut cargo).await;
+                let mut copied =
+                    self.copy_move(&route, swap.of, swap.destination, &mut cargo).await;
+                if copied.is_ok() && swap.who.is_none() {
+                    let ends = (&route.from, &route.to);
+                    copied = self.line_follows(ends, &|of| cargo.now(b"", of)).await;
+                }
                 swap.destination = Destination::Begun;
                 swap.records.append(&mut cargo.records);
                 if copied.is_ok() {
@@ -89,6 +94,7 @@ impl Shared {
             removed.map_err(|error| Error::remote(OP, error))?;
             let stage = Record::Stage { of: swap.of, done: swap.done as u64 + 1 };
             swap.records.push(self.note_ahead(OP, &stage)?);
+            self.line_leaves(&route.from)?;
             swap.done += 1;
             (swap.phase, swap.destination) = (Phase::default(), Destination::Free);
         }
@@ -124,6 +130,9 @@ impl Shared {
         if let Some(Who { one, other }) = &swap.who {
             let moving = [one.2, other.2, one.2][swap.done];
             self.passed(moving, route, cargo);
+            if let Err(error) = self.line_lands(moving, &route.to) {
+                tracing::warn!(%error, "attributes are not safe from a crash yet");
+            }
             if swap.done + 1 == MOVES {
                 self.exchanged(((one.0, &one.1), one.2), ((other.0, &other.1), other.2));
             }
@@ -178,8 +187,10 @@ impl Shared {
             state.tree.names_changed(from.0, wall);
             state.tree.names_changed(to.0, wall);
             // What was said of its new name went with the one that had it.
-            let noted = state.tree.note(other, What::Attributes);
-            state.tree.unrecorded.extend(noted);
+            for ino in [other, one] {
+                let noted = state.tree.note(ino, What::Attributes);
+                state.tree.unrecorded.extend(noted);
+            }
         }
         self.record_noted_or_log(OP, one);
         self.tell_of(&files);
