@@ -59,6 +59,13 @@ pub(crate) struct MountArgs {
     /// Let other users in, within owners and modes.
     #[arg(long)]
     pub(crate) allow_other: bool,
+    /// Give programs the rights that set-uid and set-gid bits promise; who writes to the bucket
+    /// can set them.
+    #[arg(long)]
+    pub(crate) suid: bool,
+    /// Let device nodes be opened; who writes to the bucket can make them.
+    #[arg(long)]
+    pub(crate) dev: bool,
     /// Owner of files and folders that nobody gave one [default: who mounts].
     #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
     pub(crate) uid: Option<u32>,

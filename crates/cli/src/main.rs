@@ -4,6 +4,7 @@ mod args;
 mod cmd;
 mod units;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -42,8 +43,12 @@ pub(crate) fn complain(text: &str) {
     eprintln!("quayfs: {text}");
 }
 
-/// Says something on the standard output.
-#[expect(clippy::print_stdout, reason = "this crate alone talks to people")]
+/// Says something on the standard output. Whoever closed it has read enough.
 pub(crate) fn say(text: &str) {
-    println!("{text}");
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            complain(&format!("cannot write to the standard output: {error}"));
+        }
+        Ok(()) | Err(_) => {}
+    }
 }

@@ -41,6 +41,19 @@ pub struct MountOptions {
     pub passthrough: PassthroughWish,
     /// Who clears set-uid and set-gid bits.
     pub set_id_bits: SetIdBits,
+    /// Whether programs get the rights that these bits promise.
+    pub set_id_programs: Trust,
+    /// Whether device nodes can be opened.
+    pub devices: Trust,
+}
+
+/// Whether the kernel takes a file at its word. Who can write to the bucket can write such words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// It does not.
+    Denied,
+    /// It does; only root can ask for it.
+    Granted,
 }
 
 impl MountOptions {
@@ -54,6 +67,8 @@ impl MountOptions {
             read_ahead_bytes: 0,
             passthrough: PassthroughWish::Wanted,
             set_id_bits: SetIdBits::KernelClears,
+            set_id_programs: Trust::Denied,
+            devices: Trust::Denied,
         }
     }
 }
@@ -168,8 +183,10 @@ fn attach_by_call(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountE
         parameters.push_str(",allow_other");
     }
     let parameters = CString::new(parameters).expect("numbers and fixed words hold no zero byte");
-    // Whoever may mount like this is trusted with set-uid programs and device nodes.
-    let flags = if options.read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+    let mut flags = MountFlags::empty();
+    flags.set(MountFlags::RDONLY, options.read_only);
+    flags.set(MountFlags::NOSUID, options.set_id_programs == Trust::Denied);
+    flags.set(MountFlags::NODEV, options.devices == Trust::Denied);
     rustix::mount::mount(
         options.source.as_str(),
         path,
@@ -190,7 +207,7 @@ fn not_mounted(error: rustix::io::Errno) -> MountErrorKind {
     }
 }
 
-/// Without `nosuid` and `nodev`, which the program adds itself for ordinary users.
+/// For ordinary users the program adds `nosuid` and `nodev` itself.
 fn helper_options(options: &MountOptions) -> String {
     let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
     let mut words = format!("fsname={source},subtype=quayfs,default_permissions");
@@ -199,6 +216,12 @@ fn helper_options(options: &MountOptions) -> String {
     }
     if options.read_only {
         words.push_str(",ro");
+    }
+    if options.set_id_programs == Trust::Denied {
+        words.push_str(",nosuid");
+    }
+    if options.devices == Trust::Denied {
+        words.push_str(",nodev");
     }
     words
 }
@@ -268,7 +291,7 @@ mod tests {
         let options = MountOptions::new("s3://a,allow_other\\");
         assert_eq!(
             helper_options(&options),
-            "fsname=s3://a\\,allow_other\\\\,subtype=quayfs,default_permissions"
+            "fsname=s3://a\\,allow_other\\\\,subtype=quayfs,default_permissions,nosuid,nodev"
         );
     }
 }

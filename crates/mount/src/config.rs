@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fuse::PassthroughWish;
+use fuse::{PassthroughWish, Trust};
 use namespace::Attributes;
 use remote::{Addressing, AzureCredentials, Credentials, GcsCredentials};
 use store::CacheLimit;
@@ -27,6 +27,10 @@ pub struct Config {
     pub changes: Changes,
     /// Who may enter.
     pub entrance: Entrance,
+    /// Whether programs get the rights that set-uid and set-gid bits promise.
+    pub set_id_programs: Trust,
+    /// Whether device nodes can be opened.
+    pub devices: Trust,
     /// Owner and permissions of what says nothing else.
     pub looks: Looks,
     /// Where local state is kept: cache, staged writes, recovery.

@@ -17,6 +17,21 @@ pub enum Error {
         /// What failed.
         source: Box<remote::Error>,
     },
+    /// Two folders that must be apart.
+    #[error(
+        "{one} ({}) must not be in {other} ({}): choose another place for one of them",
+        inner.display(), outer.display()
+    )]
+    Within {
+        /// What is inside.
+        one: &'static str,
+        /// Where it is.
+        inner: PathBuf,
+        /// What it is in.
+        other: &'static str,
+        /// Where that is.
+        outer: PathBuf,
+    },
     /// The kernel or the mount point.
     #[error(transparent)]
     Mount(#[from] fuse::MountError),

@@ -1,6 +1,7 @@
 //! One mounted file system: assembled, served, observed, ended; alone in knowing every layer.
 
 mod answer;
+mod apart;
 mod assemble;
 mod cloud;
 mod config;
@@ -22,7 +23,7 @@ mod umount;
 pub use config::{AzureSettings, Changes, Config, Entrance, GcsSettings, Looks, S3Settings};
 pub use control::{Status, status};
 pub use error::Error;
-pub use fuse::PassthroughWish;
+pub use fuse::{PassthroughWish, Trust};
 pub use lifecycle::serve;
 pub use location::{Location, LocationError};
 pub use namespace::Attributes;

@@ -10,6 +10,7 @@ use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::apart;
 use crate::assemble::{self, Assembled};
 use crate::config::{Changes, Config, Entrance};
 use crate::control::{self, Controlled};
@@ -47,6 +48,7 @@ pub fn serve(config: &Config, ready: impl FnOnce(&[Notice])) -> Result<(), Error
         .build()
         .map_err(system("cannot start threads"))?;
     fuse::check_mount_point(&config.dir)?;
+    apart::check(config)?;
     raise_file_limit();
     let served = serve_on(&runtime, config, ready);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
@@ -107,6 +109,8 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
         read_ahead_bytes: READ_AHEAD_BYTES,
         passthrough: config.passthrough,
         set_id_bits: SetIdBits::ServiceClears,
+        set_id_programs: config.set_id_programs,
+        devices: config.devices,
         ..MountOptions::new(config.location.to_string())
     }
 }

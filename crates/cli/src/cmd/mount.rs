@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use anyhow::{Context, Result, bail};
 use mount::{
     Addressing, CacheLimit, Changes, Config, Credentials, Entrance, Location, LogTarget, Looks,
-    Notice, PassthroughWish, S3Settings,
+    Notice, PassthroughWish, S3Settings, Trust,
 };
 
 use super::access;
@@ -137,6 +137,8 @@ fn config(args: &MountArgs) -> Result<Config> {
         },
         changes: if args.read_only { Changes::Refused } else { Changes::Allowed },
         entrance: if args.allow_other { Entrance::All } else { Entrance::Owner },
+        set_id_programs: if args.suid { Trust::Granted } else { Trust::Denied },
+        devices: if args.dev { Trust::Granted } else { Trust::Denied },
         looks: Looks {
             uid: args.uid,
             gid: args.gid,

@@ -148,6 +148,24 @@ fn others_may_do_what_owners_and_modes_allow() {
     run(as_other("rm").arg(mount.join("shared/his")), WITHIN).ok();
 }
 
+#[test]
+fn a_bucket_makes_nobody_root_and_opens_no_device_unless_flags_say_so() {
+    let looked = |flags: &[&str]| {
+        let (_bucket, mount) = mounted_with(&[&["--allow-other"], flags].concat());
+        let program = mount.join("id");
+        fs::copy("/usr/bin/id", &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+        let id = run(as_other(program.to_str().unwrap()).arg("-u"), WITHIN);
+        let (kind, mode) = (rustix::fs::FileType::CharacterDevice, Mode::from_raw_mode(0o666));
+        let null = rustix::fs::makedev(1, 3);
+        rustix::fs::mknodat(rustix::fs::CWD, mount.join("null"), kind, mode, null).unwrap();
+        let opened = fs::File::open(mount.join("null")).map(drop);
+        (id.ok().trim().to_owned(), opened.map_err(|error| Errno::from_io_error(&error)))
+    };
+    assert_eq!(looked(&[]), ("65534".to_owned(), Err(Some(Errno::ACCESS))));
+    assert_eq!(looked(&["--suid", "--dev"]), ("0".to_owned(), Ok(())));
+}
+
 /// A command by somebody who is not root and owns nothing.
 fn as_other(program: &str) -> Command {
     let mut command = Command::new("setpriv");

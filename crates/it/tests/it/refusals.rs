@@ -119,6 +119,23 @@ fn a_folder_that_is_not_there() {
 }
 
 #[test]
+fn folders_that_lie_in_one_another() {
+    let scratch = Scratch::new();
+    let objects = scratch.folder("objects");
+    let url = format!("file://{}", objects.display());
+    let apart = || Plan::of_url(&url);
+    let words: &[&[&str]] = &[&["must not be in"], &[objects.to_str().unwrap()]];
+    check(apart().state_in(&scratch.folder("objects/state")), words);
+    check(apart().state_in(scratch.path()), words);
+    check(apart().at(&objects), words);
+    check(apart().at(&scratch.folder("objects/mount")), words);
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket);
+    let state = plan.path().join("state");
+    check(plan.state_in(&state), &[&["must not be in"], &["state folder"]]);
+}
+
+#[test]
 fn flags_that_make_no_sense() {
     for (flags, word) in [
         (["--cache-size", "much"], "--cache-size"),

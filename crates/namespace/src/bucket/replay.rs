@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use remote::{Condition, Original};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Original};
 
 use super::carry::{Cargo, Destination, Route, there};
 use super::journal::{Exchange, FileMove, Record};
 use super::marks::{Marks, Side};
 use super::shared::Shared;
 use super::swap::{Swap, routes};
-use crate::{Error, RecordId, Result};
+use crate::{Error, ErrorKind, RecordId, Result};
 
 const OP: &str = "replay";
 
@@ -66,8 +66,8 @@ impl Shared {
         let mut finished = Finished::default();
         let (begun, ends) = gather(records);
         self.ledger.strike(&ends);
-        for (of, begun) in begun {
-            let Begun { what, mut records } = begun;
+        let mut begun = begun.into_iter();
+        while let Some((of, Begun { what, mut records })) = begun.next() {
             let counts = !matches!(what, What::Unlinked(_));
             match self.finish(of, what, &mut records).await {
                 Ok(()) => {
@@ -77,6 +77,11 @@ impl Shared {
                 Err(error) => {
                     tracing::warn!(%error, "what an earlier mount began has to wait");
                     finished.waiting += 1;
+                    if error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable) {
+                        // Each of the others would take as long to find that out, and the mount
+                        // waits for us.
+                        finished.waiting += begun.by_ref().count() as u64;
+                    }
                 }
             }
         }

@@ -140,6 +140,7 @@ impl Tree {
     }
 
     /// What is to be said of `ino`; `None` if its object is yet to come, or nothing is said of such.
+    #[expect(clippy::option_option, reason = "nothing to say of it is what is to be said")]
     pub(super) fn said_of(&self, ino: Ino) -> Option<Option<Item>> {
         let (prefix, label) = self.entry_of(ino)?;
         match self.item_of(self.node(ino)?, &prefix, &label) {
