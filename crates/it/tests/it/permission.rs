@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use testkit::{Login, MinIo, Mount, Plan, run, write_new};
 
