@@ -136,9 +136,9 @@ async fn finish_names(
 ) -> Result<(), Error> {
     let left =
         ledger.left().map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
-    // First the names: what is said of them is said of the new ones.
-    let Finished { moves, waiting } = namespace.replay(left.clone()).await;
-    namespace.replay_attributes(left);
+    // First what is said of names: it goes with those that are moved.
+    let left = namespace.replay_attributes(left);
+    let Finished { moves, waiting } = namespace.replay(left).await;
     if 0 < moves {
         notices.push(Notice::Renamed(moves));
     }

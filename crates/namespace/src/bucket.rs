@@ -129,6 +129,7 @@ impl Bucket {
                 options,
                 changes: Changes::default(),
                 noted: Notify::new(),
+                recording: Mutex::new(()),
                 state: Mutex::new(state),
                 turns: Turns::default(),
                 users: OnceLock::new(),

@@ -7,6 +7,7 @@
 
 pub(super) mod book;
 pub(super) mod books;
+pub(super) mod carried;
 pub(super) mod delay;
 pub(super) mod dress;
 pub(super) mod escape;

@@ -91,6 +91,7 @@ impl Shared {
             swap.records.push(self.note_ahead(OP, &stage)?);
             swap.done += 1;
             (swap.phase, swap.destination) = (Phase::default(), Destination::Free);
+            self.line_leaves(&route.from)?;
         }
         self.ledger.strike(&swap.records);
         Ok(())
@@ -116,7 +117,7 @@ impl Shared {
         if is_prefix(&route.to) {
             self.attributes_follow(&route.to, &cargo.changed).await?;
         }
-        Ok(())
+        self.line_follows((&route.from, &route.to), &|of| cargo.now(b"", of)).await
     }
 
     /// One of the three is where it was to go: who uses it goes on there.
@@ -178,8 +179,10 @@ impl Shared {
             state.tree.names_changed(from.0, wall);
             state.tree.names_changed(to.0, wall);
             // What was said of its new name went with the one that had it.
-            let noted = state.tree.note(other, What::Attributes);
-            state.tree.unrecorded.extend(noted);
+            for ino in [other, one] {
+                let noted = state.tree.note(ino, What::Attributes);
+                state.tree.unrecorded.extend(noted);
+            }
         }
         self.record_noted_or_log(OP, one);
         self.tell_of(&files);

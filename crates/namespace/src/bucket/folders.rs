@@ -112,7 +112,9 @@ impl Shared {
         if from.0 != to.0 && cargo.objects > 0 {
             self.keep_folder(OP, from.0, from.1).await?;
         }
-        self.note_ahead(OP, &Record::Landed { of })
+        // In this order: who finishes the move carries the line until it has landed, and not after.
+        let before = self.line_lands(source, &route.to)?;
+        self.note_ahead(OP, &Record::Landed { of }).inspect_err(|_| self.line_stays(before))
     }
 
     /// A move failed: the old names stay, and what was copied goes. `records` is what the journal

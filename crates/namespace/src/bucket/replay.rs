@@ -90,9 +90,7 @@ impl Shared {
         records: &mut Vec<RecordId>,
     ) -> Result<()> {
         match what {
-            What::File(planned) => {
-                self.finish_file(&planned).await.map_err(|error| Error::remote(OP, error))
-            }
+            What::File(planned) => self.finish_file(&planned).await,
             What::Folder { route, phase, cargo } => {
                 self.finish_folder((of, &route), phase, cargo, records).await
             }
@@ -100,6 +98,11 @@ impl Shared {
                 self.remote.delete(&kept).await.map_err(|error| Error::remote(OP, error))
             }
             What::Exchange { exchange, done } => {
+                if let Some(last) =
+                    done.checked_sub(1).and_then(|last| routes(&exchange).get(last).cloned())
+                {
+                    self.line_left((&last.from, &last.to)).await?;
+                }
                 let mut swap = Swap::begun(exchange, std::mem::take(records), done);
                 self.go_on(&mut swap).await
             }
@@ -110,34 +113,41 @@ impl Shared {
         }
     }
 
-    async fn finish_file(&self, planned: &FileMove) -> remote::Result<()> {
+    async fn finish_file(&self, planned: &FileMove) -> Result<()> {
+        let of_store = |error| Error::remote(OP, error);
         let FileMove { from, to, version, over } = planned;
         let (source, copy) = futures::join!(self.remote.head(from), self.remote.head(to));
-        let (source, copy) = (there(source)?, there(copy)?);
+        let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
         // Gone, or somebody else's since.
         let Some(source) = source.filter(|source| source.version == *version) else {
             return Ok(());
         };
         let found = copy.as_ref().map(|copy| &copy.version);
-        if found == over.as_ref() {
+        let now = if found == over.as_ref() {
             // Before all guesses: what was there may look like a copy.
             let condition = match over {
                 Some(over) => Condition::Is(over.clone()),
                 None => Condition::Absent,
             };
             let original = Original { key: from, version, size: source.size };
-            self.remote.copy(original, to, &condition).await?;
+            self.remote.copy(original, to, &condition).await.map_err(of_store)?
         } else {
-            let is_copy = match copy {
-                Some(copy) => self.is_copy((from, &source), (to, &copy)).await?,
-                None => false,
+            let copied = match copy {
+                Some(copy) => {
+                    let is_copy = self.is_copy((from, &source), (to, &copy)).await;
+                    is_copy.map_err(of_store)?.then_some(copy.version)
+                }
+                None => None,
             };
-            if !is_copy {
+            let Some(now) = copied else {
                 tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
                 return Ok(());
-            }
-        }
-        self.remote.delete(from).await
+            };
+            now
+        };
+        self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
+        self.line_leaves(from)?;
+        self.remote.delete(from).await.map_err(of_store)
     }
 
     async fn finish_folder(
@@ -151,13 +161,16 @@ impl Shared {
         match phase {
             Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
             Phase::Copying => {
+                self.attributes_settled(&route.from).await?;
                 let copied = self.copy_all(route, of, Destination::Begun, &mut cargo).await;
                 records.append(&mut cargo.records);
                 copied.map_err(of_store)?;
                 self.attributes_follow(&route.to, &cargo.changed).await?;
+                self.line_follows((&route.from, &route.to), &|_| None).await?;
                 records.push(self.note_ahead(OP, &Record::Landed { of })?);
+                self.line_leaves(&route.from)?;
             }
-            Phase::Landed => {}
+            Phase::Landed => self.line_left((&route.from, &route.to)).await?,
         }
         self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
         Ok(())

@@ -28,6 +28,8 @@ pub(super) struct Shared {
     pub(super) changes: Changes,
     /// Attributes are to be written that were not before.
     pub(super) noted: Notify,
+    /// Held by who tells the ledger of such changes; taken before the state.
+    pub(super) recording: Mutex<()>,
     // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
     pub(super) state: Mutex<State>,
     pub(super) turns: Turns,

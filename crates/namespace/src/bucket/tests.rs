@@ -1,6 +1,7 @@
 //! What a bucket promises beyond the trait: requests, others' changes, races, memory.
 
 mod attributes;
+mod carried;
 mod crash;
 mod late;
 mod links;

@@ -6,6 +6,7 @@ use base::{FileKind, Ino, Timestamp};
 use remote::Key;
 
 use super::book::{Origin, Pending};
+use super::carried;
 use super::delay::What;
 use super::item::{Item, Label, OWN};
 use super::place;
@@ -30,19 +31,25 @@ impl Shared {
         self.record_noted("note attributes", ino)
     }
 
-    /// Tells the ledger of all changes that it has not heard of, and who writes them.
+    /// Tells the ledger of all changes that it has not heard of, and who writes them. When this
+    /// returns, it has all that was noted before: one caller after the other tells it, in the order
+    /// in which the changes were made, and what it does not take is told again by the next.
     pub(in crate::bucket) fn record_noted(&self, op: &'static str, ino: Ino) -> Result<()> {
+        let recording = self.recording.lock();
         let (unrecorded, usual) = {
             let mut state = self.state();
             let unrecorded = std::mem::take(&mut state.tree.unrecorded);
             let Some(books) = &state.tree.books else { return Ok(()) };
-            (unrecorded, books.usual())
+            let usual = books.usual();
+            // What is in the bucket already, or was changed once more, needs no record.
+            let current = unrecorded.into_iter().filter(|noted| state.tree.is_pending(noted));
+            (current.collect::<Vec<_>>(), usual)
         };
-        let mut failed = false;
+        let mut failed = Vec::new();
         for noted in unrecorded {
             let record = Subject::Attributes.record(&noted.words(usual));
             let Ok(id) = self.ledger.append(&record) else {
-                failed = true;
+                failed.push(noted);
                 continue;
             };
             let useless = self.state().tree.recorded(&noted, id);
@@ -50,9 +57,12 @@ impl Shared {
                 self.ledger.strike(&useless);
             }
         }
+        let taken = failed.is_empty();
+        self.state().tree.unrecorded.splice(0..0, failed);
+        drop(recording);
         // Also what only the memory knows of is to be written.
         self.noted.notify_one();
-        if failed { Err(Error::node(ErrorKind::Journal, op, ino)) } else { Ok(()) }
+        if taken { Ok(()) } else { Err(Error::node(ErrorKind::Journal, op, ino)) }
     }
 
     /// As [`Shared::record_noted`] where what was changed is in the bucket already: what the ledger
@@ -84,13 +94,8 @@ impl Shared {
 impl Tree {
     /// Notes how `ino` looks now. `None` if that is known already, or is not for the bucket yet.
     pub(in crate::bucket) fn note(&mut self, ino: Ino, what: What) -> Option<Noted> {
-        let (prefix, label) = self.entry_of(ino)?;
-        let node = self.node(ino)?;
-        let item = match self.item_of(node, &prefix, &label) {
-            Described::Item(item) => Some(item).filter(|item| !item.is_plain()),
-            Described::NotYet => return None,
-        };
-        self.note_item((prefix, label), item, what)
+        let item = self.said_of(ino)?;
+        self.note_item(self.entry_of(ino)?, item, what)
     }
 
     /// Notes that nothing is to be said of an entry any more.
@@ -134,7 +139,17 @@ impl Tree {
         }
     }
 
-    fn note_item(
+    /// What is to be said of `ino`; `None` if its object is yet to come, or nothing is said of such.
+    pub(super) fn said_of(&self, ino: Ino) -> Option<Option<Item>> {
+        let (prefix, label) = self.entry_of(ino)?;
+        match self.item_of(self.node(ino)?, &prefix, &label) {
+            Described::Item(item) => Some(Some(item).filter(|item| !item.is_plain())),
+            Described::NotYet => None,
+        }
+    }
+
+    /// Notes what is to be said of a name. `None` if that is known already.
+    pub(super) fn note_item(
         &mut self,
         (prefix, label): (Key, Label),
         item: Option<Item>,
@@ -152,6 +167,13 @@ impl Tree {
         // No records go in, so none come out that are of no use.
         book.note(label.clone(), pending);
         Some(Noted { prefix, label, item, number })
+    }
+
+    /// Whether the last that was noted of a name is this, and the bucket does not have it.
+    fn is_pending(&self, noted: &Noted) -> bool {
+        let book = self.books.as_ref().and_then(|books| books.get(&noted.prefix));
+        let pending = book.and_then(|book| book.pending.get(&noted.label));
+        pending.is_some_and(|pending| pending.number == noted.number)
     }
 
     /// The ledger has the change; returns which records are of no use any more.
@@ -172,6 +194,9 @@ impl Tree {
     /// label there.
     pub(in crate::bucket) fn entry_of(&self, ino: Ino) -> Option<(Key, Label)> {
         let node = self.node(ino)?;
+        if let Some(elsewhere) = self.elsewhere.get(&ino) {
+            return carried::entry_at(elsewhere);
+        }
         let (parent, name) = match &node.place {
             Place::Root => return Some((Key::from(""), OWN.to_vec())),
             Place::Named { parent, name } => (*parent, name),

@@ -20,17 +20,21 @@ use crate::{Bucket, BucketOptions, Ledger, LedgerFailed, Namespace, RecordId, Re
 
 /// A journal in memory.
 #[derive(Debug, Default)]
-struct Memory {
+pub(super) struct Memory {
     records: Mutex<BTreeMap<u64, Vec<u8>>>,
     last: AtomicU64,
 }
 
 impl Memory {
     /// What is noted of names; attributes are replayed elsewhere.
-    fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+    pub(super) fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+        self.all().into_iter().filter(|(_, record)| record[1] == b'n').collect()
+    }
+
+    /// All that is noted.
+    pub(super) fn all(&self) -> Vec<(RecordId, Vec<u8>)> {
         let records = self.records.lock();
-        let names = records.iter().filter(|(_, record)| record[1] == b'n');
-        names.map(|(&id, record)| (RecordId(id), record.clone())).collect()
+        records.iter().map(|(&id, record)| (RecordId(id), record.clone())).collect()
     }
 }
 
@@ -60,7 +64,7 @@ impl Ledger for Memory {
 
 /// What becomes of a request that one has no more patience for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     /// It and all after it are never answered: the process dies.
     Death,
     /// It fails, and nothing else does.
@@ -73,15 +77,15 @@ enum End {
 
 /// A store that lets so many requests through.
 #[derive(Debug)]
-struct Mortal {
+pub(super) struct Mortal {
     fake: Fake,
     left: AtomicU64,
     end: End,
-    dead: tokio::sync::Notify,
+    pub(super) dead: tokio::sync::Notify,
 }
 
 impl Mortal {
-    fn new(fake: &Fake, requests: u64, end: End) -> Arc<Mortal> {
+    pub(super) fn new(fake: &Fake, requests: u64, end: End) -> Arc<Mortal> {
         let (left, dead) = (AtomicU64::new(requests), tokio::sync::Notify::new());
         Arc::new(Mortal { fake: fake.clone(), left, end, dead })
     }
@@ -220,15 +224,15 @@ impl Remote for Mortal {
 }
 
 /// A change of names, and the objects before and after it.
-struct Change {
-    before: &'static [(&'static str, &'static str)],
-    after: &'static [(&'static str, &'static str)],
-    from: &'static str,
-    to: &'static str,
-    mode: RenameMode,
+pub(super) struct Change {
+    pub(super) before: &'static [(&'static str, &'static str)],
+    pub(super) after: &'static [(&'static str, &'static str)],
+    pub(super) from: &'static str,
+    pub(super) to: &'static str,
+    pub(super) mode: RenameMode,
 }
 
-const FOLDER: Change = Change {
+pub(super) const FOLDER: Change = Change {
     before: &[("a/", ""), ("a/f", "1"), ("a/g", "2"), ("a/sub/h", "3"), ("a/z", "4"), ("b", "b")],
     after: &[("b", "b"), ("c/", ""), ("c/f", "1"), ("c/g", "2"), ("c/sub/h", "3"), ("c/z", "4")],
     from: "a",
@@ -236,7 +240,7 @@ const FOLDER: Change = Change {
     mode: RenameMode::NoReplace,
 };
 
-const ONTO_EMPTY: Change = Change {
+pub(super) const ONTO_EMPTY: Change = Change {
     before: &[("a/f", "1"), ("a/sub/h", "3"), ("c/", "")],
     after: &[("c/", ""), ("c/f", "1"), ("c/sub/h", "3")],
     from: "a",
@@ -244,7 +248,7 @@ const ONTO_EMPTY: Change = Change {
     mode: RenameMode::Replace,
 };
 
-const FILE: Change = Change {
+pub(super) const FILE: Change = Change {
     before: &[("a", "1")],
     after: &[("c", "1")],
     from: "a",
@@ -252,7 +256,7 @@ const FILE: Change = Change {
     mode: RenameMode::Replace,
 };
 
-const FILE_OVER: Change = Change {
+pub(super) const FILE_OVER: Change = Change {
     before: &[("a", "1"), ("c", "2")],
     after: &[("c", "1")],
     from: "a",
@@ -260,7 +264,7 @@ const FILE_OVER: Change = Change {
     mode: RenameMode::Replace,
 };
 
-const SWAP: Change = Change {
+pub(super) const SWAP: Change = Change {
     before: &[("a", "1"), ("c", "2")],
     after: &[("a", "2"), ("c", "1")],
     from: "a",
@@ -268,7 +272,7 @@ const SWAP: Change = Change {
     mode: RenameMode::Exchange,
 };
 
-const SWAP_KINDS: Change = Change {
+pub(super) const SWAP_KINDS: Change = Change {
     before: &[("a/f", "1"), ("a/sub/h", "3"), ("c", "22")],
     after: &[("a", "22"), ("c/f", "1"), ("c/sub/h", "3")],
     from: "a",
@@ -277,7 +281,7 @@ const SWAP_KINDS: Change = Change {
 };
 
 impl Change {
-    fn store(&self) -> Fake {
+    pub(super) fn store(&self) -> Fake {
         let fake = Fake::new();
         for (key, bytes) in self.before {
             fake.insert(&Key::from(*key), *bytes, Metadata::new());
@@ -285,13 +289,13 @@ impl Change {
         fake
     }
 
-    async fn make(&self, bucket: &Bucket) -> Result<Option<Ino>> {
+    pub(super) async fn make(&self, bucket: &Bucket) -> Result<Option<Ino>> {
         let (from, to) = (name(self.from), name(self.to));
         bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), self.mode).await
     }
 }
 
-fn bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> Bucket {
+pub(super) fn bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> Bucket {
     bucket_and_clock(remote, ledger).0
 }
 
@@ -301,17 +305,17 @@ fn bucket_and_clock(remote: Arc<dyn Remote>, ledger: &Arc<Memory>) -> (Bucket, A
     (Bucket::new(remote, Arc::clone(&clock) as _, ledger as _, options), clock)
 }
 
-fn objects(fake: &Fake) -> Vec<(String, String)> {
+pub(super) fn objects(fake: &Fake) -> Vec<(String, String)> {
     let bytes = |key: &Key| String::from_utf8(fake.bytes(key).unwrap().to_vec()).unwrap();
     fake.keys().iter().map(|key| (key.to_string(), bytes(key))).collect()
 }
 
-fn owned(objects: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(super) fn owned(objects: &[(&str, &str)]) -> Vec<(String, String)> {
     objects.iter().map(|(key, bytes)| ((*key).to_owned(), (*bytes).to_owned())).collect()
 }
 
 /// What `made` gave, unless the process died first.
-async fn until_death<T>(mortal: &Mortal, made: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn until_death<T>(mortal: &Mortal, made: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         () = mortal.dead.notified() => None,
