@@ -177,6 +177,13 @@ impl Shared {
     }
 }
 
+/// How many changes of names `records` begin that are to be finished.
+pub(super) fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
+    let (begun, _) = gather(records);
+    let moves = begun.values().filter(|begun| !matches!(begun.what, What::Unlinked(_)));
+    moves.count() as u64
+}
+
 /// What was begun, in the order of its beginning, and what is noted of changes that are over.
 fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<RecordId>) {
     let mut begun: BTreeMap<RecordId, Begun> = BTreeMap::new();

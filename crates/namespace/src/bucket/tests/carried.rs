@@ -73,7 +73,7 @@ fn labels(fake: &Fake) -> Vec<Label> {
     let Some(text) = fake.bytes(&Key::from(".quayfs-attributes")) else { return Vec::new() };
     match sheet::read(&text) {
         Text::Items { items, .. } => items.into_keys().collect(),
-        other => panic!("{other:?}"),
+        other @ (Text::Split { .. } | Text::Unknown) => panic!("{other:?}"),
     }
 }
 
