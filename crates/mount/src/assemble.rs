@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
-use namespace::{Bucket, BucketOptions, Finished, Owner};
+use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner};
 use remote::{
     Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
     RetryOptions, S3, S3Options, Trouble, prefixed,
@@ -79,10 +79,11 @@ pub(crate) async fn assemble(
         Arc::clone(&remote),
         Arc::clone(&clock),
         Arc::clone(&ledger) as _,
-        bucket_options(config, &volume, &rng),
+        bucket_options(config, changes, &volume, &rng),
     ));
-    if changes == Changes::Allowed {
-        finish_names(config, &namespace, &ledger, notices).await?;
+    match changes {
+        Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
+        Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     }
     let budget = Budget::new(config.memory_bytes_max);
     let fetching =
@@ -111,7 +112,7 @@ pub(crate) async fn assemble(
     Ok(Assembled { vfs, namespace, store, ledger, clock, changes })
 }
 
-fn bucket_options(config: &Config, volume: &str, rng: &Rng) -> BucketOptions {
+fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {
     BucketOptions {
         store_identity: volume.to_owned(),
         metadata_ttl: config.metadata_ttl,
@@ -121,7 +122,10 @@ fn bucket_options(config: &Config, volume: &str, rng: &Rng) -> BucketOptions {
         },
         file_mode: config.looks.file_mode,
         folder_mode: config.looks.folder_mode,
-        attributes: config.attributes,
+        attributes: match (changes, config.attributes) {
+            (Changes::Refused, Attributes::Kept) => Attributes::Shown,
+            (Changes::Allowed | Changes::Refused, attributes) => attributes,
+        },
         nodes_max: NODES_MAX,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),
     }
@@ -144,6 +148,23 @@ async fn finish_names(
     }
     if 0 < waiting {
         notices.push(Notice::Renaming(waiting));
+    }
+    Ok(())
+}
+
+/// Shows the changes of attributes that earlier mounts began, and tells of those of names.
+fn show_names(
+    config: &Config,
+    namespace: &Bucket,
+    ledger: &StoreLedger,
+    notices: &mut Vec<Notice>,
+) -> Result<(), Error> {
+    let waiting = ledger
+        .waiting()
+        .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let begun = Bucket::moves_begun(namespace.replay_attributes(waiting));
+    if 0 < begun {
+        notices.push(Notice::HalfRenamed(begun));
     }
     Ok(())
 }

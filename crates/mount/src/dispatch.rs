@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{ByteRange, Clock, Errno, FileKind, HandleId, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
-use namespace::{NewNode, Owner, RenameMode, SetAttr, Special, XattrMode};
+use namespace::{NewNode, Owner, RenameMode, SetAttr, SetId, Special, XattrMode};
 use tokio::runtime::Handle;
 use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Vfs};
 
@@ -67,17 +67,14 @@ impl Dispatch {
             Request::SetAttr { ino, mode, uid, gid, size, atime, mtime, .. } => {
                 let (atime, mtime) = (self.time(atime), self.time(mtime));
                 let mode = mode.map(permissions);
-                let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime: None };
                 let owned_anew = uid.is_some() || gid.is_some();
                 let lent = owned_anew || size.is_some() && caller.uid != ROOT;
-                answer(runtime, async move {
-                    let mut attr = Arc::clone(&vfs).set_attr(ino, change).await?;
-                    if lent {
-                        Arc::clone(&vfs).clear_set_id(ino).await?;
-                        attr = vfs.attr(ino).await?;
-                    }
-                    Ok(Reply::Attr(attr, ttl))
-                })
+                let set_id = if lent { SetId::Dropped } else { SetId::Kept };
+                let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime: None, set_id };
+                answer(
+                    runtime,
+                    async move { Ok(Reply::Attr(vfs.set_attr(ino, change).await?, ttl)) },
+                )
             }
             Request::MkNod { parent, name, mode, rdev, .. } => {
                 let (name, node) = (checked(name)?, new_node(caller, mode));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::Ino;
 use namespace::{Ledger, LedgerFailed, RecordId};
-use store::{OpId, OpKind, Replayed, Store};
+use store::{Op, OpId, OpKind, Replayed, Store};
 use tokio::runtime::Handle;
 
 use crate::numbers::{Numbers, Writing};
@@ -43,17 +43,28 @@ impl StoreLedger {
         self.numbers.write();
     }
 
-    /// The records that mounts of this volume that are dead have left, in order.
+    /// The records that mounts of this volume that are dead have left, in order; ours from now on.
     pub(crate) fn left(&self) -> store::Result<Vec<(RecordId, Vec<u8>)>> {
         let mut left = Vec::new();
-        let is_ours =
-            |kind, payload: &[u8]| kind == OpKind::Names && payload.starts_with(&self.head);
-        self.store.journal().replay(&is_ours, &mut |op| {
-            let record = op.payload[self.head.len()..].to_vec();
-            left.push((RecordId(op.id.number()), record));
+        self.store.journal().replay(&|kind, payload| self.is_ours(kind, payload), &mut |op| {
+            left.push(self.record(&op));
             Replayed::Kept
         })?;
         Ok(left)
+    }
+
+    /// The same records, for who may only look: they wait for a mount that carries them out.
+    pub(crate) fn waiting(&self) -> store::Result<Vec<(RecordId, Vec<u8>)>> {
+        let left = self.store.journal().left(&|kind, payload| self.is_ours(kind, payload))?;
+        Ok(left.iter().map(|op| self.record(op)).collect())
+    }
+
+    fn is_ours(&self, kind: OpKind, payload: &[u8]) -> bool {
+        kind == OpKind::Names && payload.starts_with(&self.head)
+    }
+
+    fn record(&self, op: &Op) -> (RecordId, Vec<u8>) {
+        (RecordId(op.id.number()), op.payload[self.head.len()..].to_vec())
     }
 }
 
@@ -135,6 +146,9 @@ mod tests {
             let left = ledger(&second, volume).left().unwrap();
             left.into_iter().map(|(_, record)| record).collect::<Vec<_>>()
         };
+        let a = ledger(&second, "s3://a");
+        assert_eq!(a.waiting().unwrap().len(), 2, "to be looked at, by all");
+        assert_eq!(a.waiting().unwrap()[1].1, b"six");
         assert_eq!(left("s3://a"), [b"one", b"six"]);
         assert_eq!(left("s3://ab"), [b"two"]);
     }

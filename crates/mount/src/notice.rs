@@ -15,6 +15,8 @@ pub enum Notice {
     Renamed(u64),
     /// An earlier mount began this many changes of names, which the store did not take now either.
     Renaming(u64),
+    /// An earlier mount began this many changes of names, which a read-only mount cannot finish.
+    HalfRenamed(u64),
     /// An earlier mount left bytes that nobody was promised; they are here.
     Kept(PathBuf),
 }

@@ -155,6 +155,11 @@ impl Bucket {
         records.into_iter().filter(others).collect()
     }
 
+    /// How many changes of names `records` begin that are to be finished.
+    pub fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
+        replay::moves_begun(records)
+    }
+
     /// Writes attributes that were changed here into the bucket, a little later; to be polled for as
     /// long as there may be changes. [`Namespace::sync`] writes what is left in the end.
     pub async fn keep_attributes(&self) {

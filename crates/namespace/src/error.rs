@@ -67,6 +67,10 @@ pub enum ErrorKind {
     Remote(remote::ErrorKind),
 }
 
+/// Stores take keys of 1,024 bytes, with the mounted prefix: one that is refused and longer than
+/// this was too long.
+const KEY_BYTES_SURE: usize = 768;
+
 impl Error {
     /// An error about `name`.
     pub fn name(kind: ErrorKind, op: &'static str, name: &Name) -> Error {
@@ -80,8 +84,10 @@ impl Error {
 
     /// An error of the object store below the operation `op`.
     pub fn remote(op: &'static str, source: remote::Error) -> Error {
+        let too_long = source.kind == remote::ErrorKind::Unsupported
+            && KEY_BYTES_SURE < source.key.as_bytes().len();
         Error {
-            kind: ErrorKind::Remote(source.kind),
+            kind: if too_long { ErrorKind::NameTooLong } else { ErrorKind::Remote(source.kind) },
             op,
             subject: source.key.to_string(),
             source: Some(Box::new(source)),
@@ -98,5 +104,22 @@ impl Error {
             })
         });
         Error { kind: self.kind, op: self.op, subject: self.subject.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use remote::Key;
+
+    use super::{Error, ErrorKind};
+
+    #[test]
+    fn a_long_key_that_the_store_refuses_is_too_long() {
+        let refused = |bytes: usize| {
+            let key = Key::from("x".repeat(bytes).as_str());
+            Error::remote("mkdir", remote::Error::new(remote::ErrorKind::Unsupported, "put", &key))
+        };
+        assert_eq!(refused(1100).kind, ErrorKind::NameTooLong);
+        assert_eq!(refused(100).kind, ErrorKind::Remote(remote::ErrorKind::Unsupported));
     }
 }

@@ -16,7 +16,10 @@ pub use bucket::{Attributes, Bucket, BucketOptions, Finished};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
-pub use node::{Content, Entry, NewNode, Owner, Published, SetAttr, Special, Target, XattrMode};
+pub use node::{
+    Content, Entry, NewNode, Owner, Published, SetAttr, SetId, Special, Target, XattrMode,
+    without_set_id,
+};
 pub use users::{NameGuard, Use, Users};
 
 use std::fmt::Debug;

@@ -67,6 +67,29 @@ pub struct SetAttr {
     pub mtime: Option<Timestamp>,
     /// Last change of bytes or attributes, if it was not now.
     pub ctime: Option<Timestamp>,
+    /// What becomes of the bits that lend somebody's rights.
+    pub set_id: SetId,
+}
+
+/// What becomes of a file's set-uid and set-gid bits with a change of its attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetId {
+    /// They stay.
+    #[default]
+    Kept,
+    /// They go, in the same change.
+    Dropped,
+}
+
+const SET_UID: u16 = 0o4000;
+const SET_GID: u16 = 0o2000;
+const GROUP_EXECUTES: u16 = 0o0010;
+
+/// `mode` without the bits that lend somebody's rights. Set-gid without execution by the group lends
+/// none: it once meant locking.
+pub fn without_set_id(mode: u16) -> u16 {
+    let lends_group = mode & GROUP_EXECUTES != 0;
+    mode & !(SET_UID | if lends_group { SET_GID } else { 0 })
 }
 
 /// Which object versions hold a file's bytes.
@@ -101,4 +124,23 @@ pub struct Published {
     pub version: Version,
     /// Size in bytes.
     pub size: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_set_id;
+
+    #[test]
+    fn what_lends_rights_goes_and_nothing_else() {
+        for (mode, want) in [
+            (0o4755, 0o755),
+            (0o2755, 0o755),
+            (0o6711, 0o711),
+            (0o2644, 0o2644),
+            (0o6644, 0o2644),
+            (0o1777, 0o1777),
+        ] {
+            assert_eq!(without_set_id(mode), want, "{mode:o}");
+        }
+    }
 }

@@ -99,6 +99,28 @@ impl Journal {
         self.ground.db.remove_ops(&ops)
     }
 
+    /// Every operation that a dead process left and `is_wanted` says to be of interest, in order. They
+    /// stay as they are, for who carries them out.
+    pub fn left(&self, is_wanted: &dyn Fn(OpKind, &[u8]) -> bool) -> Result<Vec<Op>> {
+        let mut dead = HashMap::new();
+        let mut left = Vec::new();
+        let mut after = 0;
+        loop {
+            let rows = self.ground.db.ops_after(after, BATCH_OPS_MAX)?;
+            let Some(last) = rows.last() else { return Ok(left) };
+            after = last.id;
+            for row in rows {
+                let Some(kind) = OpKind::of(row.kind) else { continue };
+                let is_dead = *dead
+                    .entry(row.owner)
+                    .or_insert_with(|| self.owners.is_dead(row.owner).unwrap_or(false));
+                if is_dead && is_wanted(kind, &row.payload) {
+                    left.push(Op { id: OpId(row.id), kind, payload: row.payload });
+                }
+            }
+        }
+    }
+
     /// Calls `apply` with every operation that a dead process left and `is_wanted` says to be ours
     /// to carry out, by its kind and payload, in order. They are ours from then on: no other process
     /// replays them while we live.

@@ -422,6 +422,9 @@ fn the_next_process_replays_the_journal_of_the_dead_once_and_in_order() {
     }
     let (one, two) = (folder.open(), folder.open());
     one.journal().append(OpKind::Upload, b"of the living").unwrap();
+    let looked_at = two.journal().left(&|_, payload| payload.len() == 2).unwrap();
+    assert_eq!(looked_at.len(), 600, "who only looks takes nothing");
+    assert_eq!(looked_at[599].payload, 599_u16.to_le_bytes());
     let mut seen = Vec::new();
     one.journal()
         .replay(&|_, _| true, &mut |op| {

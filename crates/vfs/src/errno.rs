@@ -79,8 +79,7 @@ fn of_namespace(kind: namespace::ErrorKind) -> Errno {
         Kind::NotDirectory => Errno::ENOTDIR,
         Kind::IsDirectory => Errno::EISDIR,
         Kind::NotEmpty => Errno::ENOTEMPTY,
-        // A folder rename: `mv` answers this one by copying.
-        Kind::Unsupported => Errno::EXDEV,
+        Kind::Unsupported => Errno::EOPNOTSUPP,
         Kind::NameTooLong => Errno::ENAMETOOLONG,
         Kind::NoAttribute => Errno::ENODATA,
         Kind::AttributesTooLarge => Errno::ENOSPC,
@@ -88,6 +87,8 @@ fn of_namespace(kind: namespace::ErrorKind) -> Errno {
         Kind::Invalid => Errno::EINVAL,
         Kind::Journal => Errno::EIO,
         Kind::Remote(Remote::NotFound) => Errno::ENOENT,
+        // No bytes are on their way, of which there could be too many.
+        Kind::Remote(Remote::Unsupported) => Errno::EOPNOTSUPP,
         Kind::Remote(kind) => of_object(kind),
     }
 }
@@ -111,5 +112,27 @@ fn of_store(kind: store::ErrorKind) -> Errno {
         | store::ErrorKind::Missing
         | store::ErrorKind::Corrupt
         | store::ErrorKind::Io => Errno::EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Errno, Ino};
+    use namespace::ErrorKind as Kind;
+    use remote::{ErrorKind, Key};
+
+    use super::{Error, errno};
+
+    #[test]
+    fn only_bytes_can_be_too_many() {
+        let refused = || remote::Error::new(ErrorKind::Unsupported, "put", &Key::from("key"));
+        let upload = Error::Transfer(transfer::Error::Remote(std::sync::Arc::new(refused())));
+        let names = Error::Namespace(namespace::Error::remote("rename", refused()));
+        let attributes = namespace::Error::node(Kind::Unsupported, "set_attr", Ino::ROOT);
+        let long = namespace::Error::node(Kind::NameTooLong, "mkdir", Ino::ROOT);
+        assert_eq!(errno(&upload), Errno::EFBIG);
+        assert_eq!(errno(&names), Errno::EOPNOTSUPP);
+        assert_eq!(errno(&Error::Namespace(attributes)), Errno::EOPNOTSUPP);
+        assert_eq!(errno(&Error::Namespace(long)), Errno::ENAMETOOLONG);
     }
 }

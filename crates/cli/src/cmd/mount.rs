@@ -110,6 +110,10 @@ fn explain(notice: &Notice) -> String {
             "{changes} rename(s) that an earlier mount had not finished could not be finished now; \
              the next mount tries again"
         ),
+        Notice::HalfRenamed(changes) => format!(
+            "{changes} rename(s) that an earlier mount had not finished may show both names; the next \
+             mount that may write finishes them"
+        ),
         Notice::Kept(path) => format!(
             "an earlier mount ended before these bytes were in the bucket; they are kept in {}",
             path.display()

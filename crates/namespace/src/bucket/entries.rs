@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, Version};
+use remote::{
+    Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, UPLOAD_ID, Version,
+};
 
 use super::attributes::delay::What;
 use super::attributes::place;
@@ -333,7 +335,9 @@ impl Shared {
     ) -> remote::Result<()> {
         let conditional = self.remote.personality().conditional_writes;
         let condition = if conditional { condition } else { Condition::Always };
-        let options = PutOptions { condition, metadata: looks.metadata(FileKind::Directory) };
+        let mut metadata = looks.metadata(FileKind::Directory);
+        metadata.insert(UPLOAD_ID.to_owned(), self.random_name(marker));
+        let options = PutOptions { condition, metadata };
         self.remote.put(marker, Body::new(), &options).await.map(|_| ())
     }
 }

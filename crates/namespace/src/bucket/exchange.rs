@@ -97,6 +97,7 @@ impl Shared {
             self.line_leaves(&route.from)?;
             swap.done += 1;
             (swap.phase, swap.destination) = (Phase::default(), Destination::Free);
+            self.line_leaves(&route.from)?;
         }
         self.ledger.strike(&swap.records);
         Ok(())
@@ -122,7 +123,7 @@ impl Shared {
         if is_prefix(&route.to) {
             self.attributes_follow(&route.to, &cargo.changed).await?;
         }
-        Ok(())
+        self.line_follows((&route.from, &route.to), &|of| cargo.now(b"", of)).await
     }
 
     /// One of the three is where it was to go: who uses it goes on there.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
-use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, PutOptions};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, PutOptions, UPLOAD_ID};
 
 use super::form::Form;
 use super::keys;
@@ -77,6 +77,7 @@ impl Shared {
         if form.rdev() != 0 {
             metadata.insert("rdev".to_owned(), form.rdev().to_string());
         }
+        metadata.insert(UPLOAD_ID.to_owned(), self.random_name(&key));
         let conditional = self.remote.personality().conditional_writes;
         let condition = if conditional { Condition::Absent } else { Condition::Always };
         let size = body.len() as u64;

@@ -30,6 +30,9 @@ pub struct BucketOptions {
 pub enum Attributes {
     /// They are, one for each folder that has any.
     Kept,
+    /// They are read, and what an earlier mount noted is shown; none is written: for mounts that
+    /// only read.
+    Shown,
     /// Neither read nor written: attributes live as long as the mount, and in the metadata of what
     /// is uploaded.
     Off,

@@ -103,10 +103,10 @@ impl Shared {
                 self.remote.delete(&kept).await.map_err(|error| Error::remote(OP, error))
             }
             What::Exchange { exchange, done } => {
-                let last =
-                    done.checked_sub(1).and_then(|last| routes(&exchange).get(last).cloned());
-                if let Some(Route { from, to }) = last {
-                    self.line_left((&from, &to)).await?;
+                if let Some(last) =
+                    done.checked_sub(1).and_then(|last| routes(&exchange).get(last).cloned())
+                {
+                    self.line_left((&last.from, &last.to)).await?;
                 }
                 let mut swap = Swap::begun(exchange, std::mem::take(records), done);
                 self.go_on(&mut swap).await
@@ -135,19 +135,20 @@ impl Shared {
                 None => Condition::Absent,
             };
             let original = Original { key: from, version, size: source.size };
-            Some(self.remote.copy(original, to, &condition).await.map_err(of_store)?)
+            self.remote.copy(original, to, &condition).await.map_err(of_store)?
         } else {
-            match copy {
+            let copied = match copy {
                 Some(copy) => {
                     let is_copy = self.is_copy((from, &source), (to, &copy)).await;
                     is_copy.map_err(of_store)?.then_some(copy.version)
                 }
                 None => None,
-            }
-        };
-        let Some(now) = now else {
-            tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
-            return Ok(());
+            };
+            let Some(now) = copied else {
+                tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
+                return Ok(());
+            };
+            now
         };
         self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
         self.line_leaves(from)?;
@@ -179,6 +180,13 @@ impl Shared {
         self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
         Ok(())
     }
+}
+
+/// How many changes of names `records` begin that are to be finished.
+pub(super) fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
+    let (begun, _) = gather(records);
+    let moves = begun.values().filter(|begun| !matches!(begun.what, What::Unlinked(_)));
+    moves.count() as u64
 }
 
 /// What was begun, in the order of its beginning, and what is noted of changes that are over.

@@ -8,7 +8,8 @@ use super::attributes::delay::What;
 use super::form::Form;
 use super::nodes::Kind;
 use super::shared::Shared;
-use crate::{Error, ErrorKind, Result, SetAttr};
+use crate::node::without_set_id;
+use crate::{Error, ErrorKind, Result, SetAttr, SetId};
 
 impl Shared {
     /// Changes attributes of `ino`. Without a size the change survives a crash when this returns;
@@ -17,6 +18,7 @@ impl Shared {
         let fail = |kind| Err(Error::node(kind, "set_attr", ino));
         if change.size.is_none() {
             self.know_target(ino).await?;
+            self.check_sayable("set_attr", ino).await?;
         }
         let attr = {
             let now = self.clock.wall();
@@ -29,7 +31,14 @@ impl Shared {
                     Kind::Folder(_) => return fail(ErrorKind::IsDirectory),
                 }
             }
-            node.looks.change(&change, now);
+            let is_file = matches!(node.kind, Kind::File(_));
+            let mode = match change.set_id {
+                SetId::Dropped if is_file => {
+                    Some(without_set_id(change.mode.unwrap_or(node.looks.mode)))
+                }
+                SetId::Dropped | SetId::Kept => change.mode,
+            };
+            node.looks.change(&SetAttr { mode, ..change }, now);
             node.attr(ino)
         };
         if change.size.is_none() {

@@ -12,7 +12,9 @@ mod odd;
 mod others;
 mod races;
 mod requests;
+mod unwritable;
 mod walks;
+mod writers;
 
 use std::sync::Arc;
 use std::time::Duration;

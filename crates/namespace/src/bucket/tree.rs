@@ -87,7 +87,7 @@ impl Tree {
             numbers: Numbers::new(ledger),
             defaults,
             books: match attributes {
-                Attributes::Kept => Some(Books::new(usual, clock)),
+                Attributes::Kept | Attributes::Shown => Some(Books::new(usual, clock)),
                 Attributes::Off => None,
             },
             unrecorded: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Ino;
 
 use super::attributes::delay::What;
-use super::attributes::item::Xattrs;
+use super::attributes::item::{Xattrs, text_bytes};
 use super::looks::Source;
 use super::options::Attributes;
 use super::shared::Shared;
@@ -13,6 +13,9 @@ use crate::{Error, ErrorKind, Result, XattrMode};
 
 /// What the names and values of one node may take together.
 const XATTRS_BYTES_MAX: usize = 128 << 10;
+
+/// What those of all names in one object may take together: half of what is read of one.
+const OBJECT_XATTRS_BYTES_MAX: usize = 8 << 20;
 
 /// The largest value, and the longest list of names, as the kernel has it.
 const VALUE_BYTES_MAX: usize = 64 << 10;
@@ -83,12 +86,19 @@ impl Shared {
         }
         self.revalidate(op, ino).await?;
         self.know_target(ino).await?;
+        self.check_sayable(op, ino).await?;
         {
             let now = self.clock.wall();
             let mut state = self.state();
+            let beside = state.tree.xattrs_beside(ino);
             let node = state.tree.named_by_kernel(op, ino)?;
             let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
+            let before = text_bytes(&xattrs);
             change(&mut xattrs)?;
+            let after = text_bytes(&xattrs);
+            if before < after && OBJECT_XATTRS_BYTES_MAX < beside + after {
+                return Err(Error::node(ErrorKind::AttributesTooLarge, op, ino));
+            }
             node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
             node.looks.ctime = now;
             node.looks.source = Source::Here;

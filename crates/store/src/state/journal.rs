@@ -1,6 +1,6 @@
 //! Rows of the journal: operations that are to be carried out whatever happens.
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::{Db, signed, unsigned};
 use crate::error::Result;
@@ -52,20 +52,7 @@ impl Db {
     ) -> Result<(Vec<JournalRow>, Option<u64>)> {
         let owner = self.owner();
         self.write("inherit from journal", |transaction| {
-            let rows: Vec<JournalRow> = transaction
-                .prepare_cached(
-                    "SELECT id, owner, kind, payload FROM journal WHERE id > ?1
-                     ORDER BY id LIMIT ?2",
-                )?
-                .query_map(params![signed(after), limit], |row| {
-                    Ok(JournalRow {
-                        id: unsigned(row.get(0)?),
-                        owner: unsigned(row.get(1)?),
-                        kind: row.get(2)?,
-                        payload: row.get(3)?,
-                    })
-                })?
-                .collect::<rusqlite::Result<_>>()?;
+            let rows = next_rows(transaction, after, limit)?;
             let last = rows.last().map(|row| row.id);
             let mut inherited = Vec::new();
             for row in rows {
@@ -79,4 +66,25 @@ impl Db {
             Ok((inherited, last))
         })
     }
+
+    /// The next `limit` operations after `after`, whoever has them.
+    pub(crate) fn ops_after(&self, after: u64, limit: u32) -> Result<Vec<JournalRow>> {
+        self.read("look at journal", |connection| next_rows(connection, after, limit))
+    }
+}
+
+fn next_rows(connection: &Connection, after: u64, limit: u32) -> rusqlite::Result<Vec<JournalRow>> {
+    connection
+        .prepare_cached(
+            "SELECT id, owner, kind, payload FROM journal WHERE id > ?1 ORDER BY id LIMIT ?2",
+        )?
+        .query_map(params![signed(after), limit], |row| {
+            Ok(JournalRow {
+                id: unsigned(row.get(0)?),
+                owner: unsigned(row.get(1)?),
+                kind: row.get(2)?,
+                payload: row.get(3)?,
+            })
+        })?
+        .collect()
 }

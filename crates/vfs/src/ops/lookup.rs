@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Attr, Errno, FileKind, Ino, Name};
-use namespace::SetAttr;
+use namespace::{SetAttr, SetId};
 
 use crate::errno::{Error, Result};
 use crate::vfs::Vfs;
@@ -30,6 +30,11 @@ impl Vfs {
     /// Changes attributes; a new size truncates or grows the file.
     pub async fn set_attr(self: Arc<Self>, ino: Ino, mut change: SetAttr) -> Result<Attr> {
         if let Some(size) = change.size.take() {
+            if change.set_id == SetId::Dropped {
+                // Before: new bytes never have the bits, not even after a crash.
+                Arc::clone(&self).clear_set_id(ino).await?;
+                change.set_id = SetId::Kept;
+            }
             self.truncate(ino, size).await?;
         }
         if change != SetAttr::default() {

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use remote::Version;
 
-use super::item::{Item, Label};
+use super::item::{Item, Label, text_bytes};
 use super::line::Usual;
 use super::sheet::Items;
 use crate::RecordId;
@@ -47,7 +47,30 @@ pub(in crate::bucket) struct Sheet {
     pub(in crate::bucket) version: Option<Version>,
     /// When it was last known to be so, on the monotonic clock; `None` if it never was.
     pub(in crate::bucket) as_of: Option<Duration>,
+    pub(in crate::bucket) text: Readable,
     pub(in crate::bucket) items: Items,
+}
+
+impl Sheet {
+    /// There was this at `as_of`.
+    pub(in crate::bucket) fn new(version: Option<Version>, items: Items, as_of: Duration) -> Sheet {
+        Sheet { version, as_of: Some(as_of), text: Readable::Yes, items }
+    }
+
+    /// There was something at `as_of` that is not ours to understand.
+    pub(in crate::bucket) fn foreign(version: Version, as_of: Duration) -> Sheet {
+        let text = Readable::No;
+        Sheet { version: Some(version), as_of: Some(as_of), text, items: Items::new() }
+    }
+}
+
+/// Whether an object is ours to understand, and so to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::bucket) enum Readable {
+    #[default]
+    Yes,
+    /// Its entries are not known, and nothing is put in their place.
+    No,
 }
 
 /// A change that the bucket does not have yet.
@@ -125,6 +148,29 @@ impl Book {
         }
     }
 
+    /// What the extended attributes of all names take that are in an object with `label`, but for
+    /// its own; or would be, if the object were split.
+    pub(in crate::bucket) fn xattrs_beside(&self, label: &[u8]) -> usize {
+        let beside = |other: &[u8]| other != label && shard(other) == shard(label);
+        let bytes = |item: &Item| item.xattrs.as_deref().map_or(0, text_bytes);
+        let pending = self.pending.iter().filter(|(other, _)| beside(other));
+        let pending = pending.filter_map(|(_, pending)| Some(bytes(pending.item.as_ref()?)));
+        let written = self.sheets[self.place(label)].items.iter();
+        let written = written.filter(|(_, item)| item.xattrs.is_some());
+        let written = written.filter(|(other, _)| !self.pending.contains_key(*other));
+        let written = written.filter(|(other, _)| beside(other)).map(|(_, item)| bytes(item));
+        pending.sum::<usize>() + written.sum::<usize>()
+    }
+
+    /// Whether what is said of `label` is in an object that is not ours to write.
+    pub(in crate::bucket) fn is_foreign(&self, label: &[u8]) -> bool {
+        match self.form {
+            Form::Foreign => true,
+            Form::Unknown | Form::Absent | Form::Whole(_) => false,
+            Form::Split { .. } => self.sheets[self.place(label)].text == Readable::No,
+        }
+    }
+
     /// The number of the sheet in which `label` is.
     pub(in crate::bucket) fn place(&self, label: &[u8]) -> usize {
         if self.sheets.len() == 1 { 0 } else { shard(label) }
@@ -177,7 +223,7 @@ impl Book {
             self.sheets = shards;
             return Vec::new();
         } else {
-            vec![Sheet { version, as_of: Some(as_of), items }]
+            vec![Sheet::new(version, items, as_of)]
         };
         let old: Items =
             self.sheets.iter_mut().flat_map(|sheet| std::mem::take(&mut sheet.items)).collect();
@@ -186,16 +232,10 @@ impl Book {
     }
 
     /// There is this in the shard `at` now, of which the last is known.
-    pub(in crate::bucket) fn learn_shard(
-        &mut self,
-        at: usize,
-        version: Option<Version>,
-        items: Items,
-        as_of: Duration,
-    ) -> Vec<Label> {
+    pub(in crate::bucket) fn learn_shard(&mut self, at: usize, new: Sheet) -> Vec<Label> {
         // The object may have been made one again meanwhile.
         let Some(sheet) = self.sheets.get_mut(at) else { return Vec::new() };
-        let old = std::mem::replace(sheet, Sheet { version, as_of: Some(as_of), items });
+        let old = std::mem::replace(sheet, new);
         changed(&old.items, &self.sheets[at].items)
     }
 
@@ -246,7 +286,7 @@ mod tests {
     use base::FileKind;
     use remote::Version;
 
-    use super::{Book, Form, Origin, Pending, RECORDS_MAX, shard};
+    use super::{Book, Form, Origin, Pending, RECORDS_MAX, Sheet, shard};
     use crate::RecordId;
     use crate::bucket::attributes::item::Item;
     use crate::bucket::attributes::line::Usual;
@@ -315,7 +355,7 @@ mod tests {
         );
         book.learn(form.clone(), Items::new(), NOW);
         assert!(!book.is_fresh(b"a", NOW, ttl));
-        book.learn_shard(shard(b"a"), None, items(&[("a", 1)]), NOW);
+        book.learn_shard(shard(b"a"), Sheet::new(None, items(&[("a", 1)]), NOW));
         assert!(book.is_fresh(b"a", NOW, ttl));
         assert!(!book.is_fresh(b"b", NOW, ttl));
         book.learn(form, Items::new(), NOW);

@@ -35,7 +35,7 @@ impl Shared {
     pub(in crate::bucket) fn line_lands(&self, ino: Ino, to: &Key) -> Result<Option<Before>> {
         let before = {
             let mut state = self.state();
-            let (Some((prefix, label)), Some(item)) = (entry_at(to), state.tree.said_of(ino))
+            let (Some((prefix, label)), Some((_, item))) = (entry_at(to), state.tree.said_of(ino))
             else {
                 return Ok(None);
             };

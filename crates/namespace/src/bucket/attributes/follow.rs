@@ -9,7 +9,7 @@ use super::book::{Origin, Pending};
 use super::item::{Item, Label};
 use super::read::Want;
 use crate::bucket::shared::Shared;
-use crate::{RecordId, Result};
+use crate::{ErrorKind, RecordId, Result};
 
 /// Folders that are read and written at a time.
 const FOLDERS_AT_A_TIME: usize = 8;
@@ -23,11 +23,19 @@ impl Shared {
     pub(in crate::bucket) async fn attributes_settled(&self, prefix: &Key) -> Result<()> {
         let folders = self.state().tree.books.as_ref().map(|books| books.below(prefix));
         let written: Vec<Result<()>> = stream::iter(folders.unwrap_or_default())
-            .map(|folder| async move { self.write_folder(&folder).await }.boxed())
+            .map(|folder| async move { self.settle_folder(&folder).await }.boxed())
             .buffer_unordered(FOLDERS_AT_A_TIME)
             .collect()
             .await;
         written.into_iter().collect()
+    }
+
+    async fn settle_folder(&self, folder: &Key) -> Result<()> {
+        match self.write_folder(folder).await {
+            // What is not ours to write is copied as it is.
+            Err(error) if error.kind == ErrorKind::Unsupported => Ok(()),
+            written => written,
+        }
     }
 
     /// The copies of attribute objects below `to` are to speak of the copies of objects: `changed`
@@ -49,7 +57,7 @@ impl Shared {
                 let followed = async move {
                     self.freshen("rename", &folder, Want::All).await?;
                     self.rebind(&folder, versions);
-                    self.write_folder(&folder).await
+                    self.settle_folder(&folder).await
                 };
                 followed.boxed()
             })

@@ -9,6 +9,12 @@ use remote::Version;
 /// Extended attributes, by name.
 pub(in crate::bucket) type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// What they take at most as text.
+pub(in crate::bucket) fn text_bytes(xattrs: &Xattrs) -> usize {
+    // A byte of a name is at most three letters, and three of a value are four.
+    xattrs.iter().map(|(name, value)| name.len() * 3 + value.len().div_ceil(3) * 4 + 8).sum()
+}
+
 /// What the key of an object has behind the prefix of its folder; for a folder, what its own prefix
 /// has: with a slash at its end.
 pub(in crate::bucket) type Label = Vec<u8>;

@@ -10,11 +10,13 @@ use super::carried;
 use super::delay::What;
 use super::item::{Item, Label, OWN};
 use super::place;
+use super::read::Want;
 use super::record::{self, Noted};
 use crate::bucket::form::Form;
 use crate::bucket::keys;
 use crate::bucket::looks::{Looks, Said, Source};
 use crate::bucket::nodes::{Bytes, File, Kind, Node, Place};
+use crate::bucket::options::Attributes;
 use crate::bucket::record::Subject;
 use crate::bucket::shared::Shared;
 use crate::bucket::tree::Tree;
@@ -29,6 +31,25 @@ impl Shared {
             state.tree.unrecorded.extend(noted);
         }
         self.record_noted("note attributes", ino)
+    }
+
+    /// Fails if what is to be said of `ino` can never be written: a program is to hear of it.
+    pub(in crate::bucket) async fn check_sayable(&self, op: &'static str, ino: Ino) -> Result<()> {
+        let Some((prefix, label)) = self.state().tree.entry_of(ino) else { return Ok(()) };
+        let is_known = {
+            let state = self.state();
+            let book = state.tree.books.as_ref().and_then(|books| books.get(&prefix));
+            book.is_some_and(|book| book.knows(&label))
+        };
+        if !is_known && let Err(error) = self.freshen(op, &prefix, Want::One(&label)).await {
+            tracing::debug!(%error, "a change is noted without knowing what it changes");
+        }
+        let state = self.state();
+        let book = state.tree.books.as_ref().and_then(|books| books.get(&prefix));
+        if book.is_some_and(|book| book.is_foreign(&label)) {
+            return Err(Error::node(ErrorKind::Unsupported, op, ino));
+        }
+        Ok(())
     }
 
     /// Tells the ledger of all changes that it has not heard of, and who writes them. When this
@@ -80,7 +101,12 @@ impl Shared {
         let Some(books) = &mut state.tree.books else { return false };
         let due = books.due_in(Duration::ZERO);
         let number = books.next_number();
-        let pending = Pending { item, number, due, records: vec![id], origin: Origin::Replay };
+        let records = match self.options.attributes {
+            Attributes::Kept => vec![id],
+            // It is another mount that carries it out.
+            Attributes::Shown | Attributes::Off => Vec::new(),
+        };
+        let pending = Pending { item, number, due, records, origin: Origin::Replay };
         let useless = books.get_mut(&prefix).note(label, pending);
         drop(state);
         if !useless.is_empty() {
@@ -94,8 +120,8 @@ impl Shared {
 impl Tree {
     /// Notes how `ino` looks now. `None` if that is known already, or is not for the bucket yet.
     pub(in crate::bucket) fn note(&mut self, ino: Ino, what: What) -> Option<Noted> {
-        let item = self.said_of(ino)?;
-        self.note_item(self.entry_of(ino)?, item, what)
+        let (entry, item) = self.said_of(ino)?;
+        self.note_item(entry, item, what)
     }
 
     /// Notes that nothing is to be said of an entry any more.
@@ -139,14 +165,23 @@ impl Tree {
         }
     }
 
-    /// What is to be said of `ino`; `None` if its object is yet to come, or nothing is said of such.
-    #[expect(clippy::option_option, reason = "nothing to say of it is what is to be said")]
-    pub(super) fn said_of(&self, ino: Ino) -> Option<Option<Item>> {
+    /// What is to be said of `ino`, and where; `None` if its object is yet to come, or nothing is
+    /// said of such.
+    pub(super) fn said_of(&self, ino: Ino) -> Option<((Key, Label), Option<Item>)> {
         let (prefix, label) = self.entry_of(ino)?;
         match self.item_of(self.node(ino)?, &prefix, &label) {
-            Described::Item(item) => Some(Some(item).filter(|item| !item.is_plain())),
+            Described::Item(item) => {
+                Some(((prefix, label), Some(item).filter(|item| !item.is_plain())))
+            }
             Described::NotYet => None,
         }
+    }
+
+    /// What the extended attributes of all names take that are in an object with those of `ino`.
+    pub(in crate::bucket) fn xattrs_beside(&self, ino: Ino) -> usize {
+        let Some((prefix, label)) = self.entry_of(ino) else { return 0 };
+        let book = self.books.as_ref().and_then(|books| books.get(&prefix));
+        book.map_or(0, |book| book.xattrs_beside(&label))
     }
 
     /// Notes what is to be said of a name. `None` if that is known already.
@@ -160,6 +195,10 @@ impl Tree {
         let due = books.due_in(what.delay());
         let number = books.next_number();
         let book = books.get_mut(&prefix);
+        if book.is_foreign(&label) {
+            // It holds for as long as this mount does.
+            return None;
+        }
         if book.item(&label) == item.as_ref() && (item.is_some() || book.knows(&label)) {
             return None;
         }

@@ -2,6 +2,8 @@
 
 use remote::Key;
 
+use crate::bucket::keys;
+
 /// The object of a folder.
 pub(in crate::bucket) const OBJECT: &[u8] = b".quayfs-attributes";
 
@@ -15,15 +17,29 @@ pub(in crate::bucket) fn is_attributes(rest: &[u8]) -> bool {
     rest.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
 }
 
+/// What follows the prefix in the longest key of such an object that is written here.
+const LONGEST: &[u8] = b".quayfs-attributes.01234567.77";
+
 /// Whether a folder whose keys begin with `prefix` has such an object: all but the parts of names
-/// that are too long.
+/// that are too long, and those so deep that no store would take its key.
 pub(in crate::bucket) fn has_attributes(prefix: &Key) -> bool {
-    prefix.as_bytes().is_empty() || prefix.as_bytes().ends_with(b"/")
+    let fits = prefix.as_bytes().len() + LONGEST.len() <= keys::KEY_BYTES_MAX;
+    fits && (prefix.as_bytes().is_empty() || prefix.as_bytes().ends_with(b"/"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{is_attributes, shard};
+    use remote::Key;
+
+    use super::{LONGEST, has_attributes, is_attributes, shard};
+
+    #[test]
+    fn a_folder_so_deep_that_no_store_takes_the_key_has_no_attribute_object() {
+        assert_eq!(LONGEST.len(), shard("01234567", 63).len());
+        let folder = |bytes: usize| Key::from(format!("{}/", "x".repeat(bytes - 1)).as_str());
+        assert!(has_attributes(&folder(1024 - LONGEST.len())));
+        assert!(!has_attributes(&folder(1025 - LONGEST.len())));
+    }
 
     #[test]
     fn attribute_objects_are_told_from_others() {

@@ -15,8 +15,8 @@ use super::sheet::{self, Items, Text};
 use crate::bucket::shared::Shared;
 use crate::{Error, Result};
 
-/// The largest attribute object that is read: many times what is written.
-const OBJECT_BYTES_MAX: u64 = 16 << 20;
+/// The largest attribute object that is read, and written.
+pub(super) const OBJECT_BYTES_MAX: u64 = 16 << 20;
 
 /// Shards that are read at a time.
 pub(super) const SHARDS_AT_A_TIME: usize = 16;
@@ -258,16 +258,16 @@ impl Shared {
                 }
                 Vec::new()
             }
-            Found::Nothing => book.learn_shard(at, None, Items::new(), as_of),
+            Found::Nothing => book.learn_shard(at, Sheet::new(None, Items::new(), as_of)),
             Found::New(version, Text::Items { items, bad, .. }) => {
                 warn_of_bad_lines(&key, bad);
                 // What is not of this shard would not be found when it is changed.
                 let items = items.into_iter().filter(|(label, _)| shard(label) == at).collect();
-                book.learn_shard(at, Some(version), items, as_of)
+                book.learn_shard(at, Sheet::new(Some(version), items, as_of))
             }
             Found::New(version, Text::Split { .. } | Text::Unknown) => {
-                tracing::warn!(%key, "a part of a folder's attributes cannot be read");
-                book.learn_shard(at, Some(version), Items::new(), as_of)
+                tracing::warn!(%key, "a part of a folder's attributes cannot be read: it is left alone");
+                book.learn_shard(at, Sheet::foreign(version, as_of))
             }
         })
     }

@@ -7,16 +7,19 @@ use bytes::Bytes as Body;
 use futures::{StreamExt as _, stream};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, Key, Metadata, PutOptions, Version};
 
-use super::book::{Form, Origin, Pending, SHARDS, shard};
+use super::book::{Form, Origin, Pending, Readable, SHARDS, Sheet, shard};
 use super::books::Books;
 use super::item::{Item, Label};
 use super::line::Usual;
 use super::place;
-use super::read::{SHARDS_AT_A_TIME, Want};
+use super::read::{OBJECT_BYTES_MAX, SHARDS_AT_A_TIME, Want};
 use super::sheet::{self, Items};
 use crate::bucket::nodes::Place;
+use crate::bucket::options::Attributes;
 use crate::bucket::shared::Shared;
-use crate::{Error, RecordId, Result};
+use crate::{Error, ErrorKind, RecordId, Result};
+
+const OP: &str = "write attributes";
 
 /// The largest object that all entries of a folder are in.
 const WHOLE_BYTES_MAX: usize = 512 << 10;
@@ -38,7 +41,7 @@ enum Step {
     Done,
     /// Who else wrote has to be read first.
     Read,
-    /// Something was written, perhaps not all.
+    /// All that waited when it was begun is written; what was changed since is not.
     Wrote,
 }
 
@@ -48,6 +51,9 @@ type Changes = Vec<(Label, Pending)>;
 impl Shared {
     /// Writes what is noted when it is due, for as long as it is polled.
     pub(in crate::bucket) async fn keep_attributes(&self) {
+        if self.options.attributes != Attributes::Kept {
+            return std::future::pending().await;
+        }
         loop {
             let due = self.state().tree.books.as_ref().and_then(Books::first_due);
             let now = self.clock.monotonic();
@@ -98,6 +104,9 @@ impl Shared {
 
     /// Writes what is noted of the entries of one folder.
     pub(in crate::bucket) async fn write_folder(&self, prefix: &Key) -> Result<()> {
+        if self.options.attributes != Attributes::Kept {
+            return Ok(());
+        }
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
         let _turn = turn.lock().await;
         let written = self.write_in_turn(prefix).await;
@@ -122,25 +131,25 @@ impl Shared {
     }
 
     async fn write_in_turn(&self, prefix: &Key) -> Result<()> {
-        let fail = |error| Error::remote("write attributes", error);
         for _ in 0..TRIES_MAX {
             match self.write_once(prefix).await {
-                Ok(Step::Done) => return Ok(()),
-                Ok(Step::Wrote) => {}
+                // What others change meanwhile has its own time: there may be no end of it.
+                Ok(Step::Done | Step::Wrote) => return Ok(()),
                 Ok(Step::Read) => self.read_again(prefix).await?,
                 Err(error) if error.kind == RemoteErrorKind::Changed => {
                     self.read_again(prefix).await?;
                 }
-                Err(error) => return Err(fail(error)),
+                Err(error) => return Err(refused(error)),
             }
         }
-        let kind = RemoteErrorKind::Changed;
-        Err(fail(remote::Error::new(kind, "write attributes", &prefix.join(place::OBJECT))))
+        let key = prefix.join(place::OBJECT);
+        let busy = remote::Error::new(RemoteErrorKind::Unavailable, OP, &key);
+        Err(refused(busy.because("others write there all the time")))
     }
 
     async fn read_again(&self, prefix: &Key) -> Result<()> {
         let told = self.load(prefix, Want::Form).await;
-        let told = told.map_err(|error| Error::remote("write attributes", error))?;
+        let told = told.map_err(refused)?;
         self.retell_folder(prefix, &told);
         Ok(())
     }
@@ -163,11 +172,7 @@ impl Shared {
         let changes = self.without_stale(prefix, changes).await?;
         match form {
             Form::Unknown => Ok(Step::Read),
-            Form::Foreign => {
-                let key = prefix.join(place::OBJECT);
-                let error = remote::Error::new(RemoteErrorKind::Unsupported, "put", &key);
-                Err(error.because("the folder's attributes are not of a format that is known"))
-            }
+            Form::Foreign => Err(not_ours(&prefix.join(place::OBJECT))),
             Form::Absent => self.write_whole(prefix, None, usual, changes).await,
             Form::Whole(version) => self.write_whole(prefix, Some(version), usual, changes).await,
             Form::Split { id, .. } => self.write_shards(prefix, &id, usual, changes).await,
@@ -312,23 +317,33 @@ impl Shared {
             let told = self.load_shard(prefix, id, at).await?;
             self.retell_folder(prefix, &told);
         }
-        let (old, version) = {
+        let key = prefix.join(&place::shard(id, at));
+        let (old, version, readable) = {
             let state = self.state();
             let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
             let sheet = book.and_then(|book| book.sheets.get(at));
-            sheet.map(|sheet| (sheet.items.clone(), sheet.version.clone())).unwrap_or_default()
+            let known = |sheet: &Sheet| (sheet.items.clone(), sheet.version.clone(), sheet.text);
+            sheet.map(known).unwrap_or_default()
         };
+        if readable == Readable::No {
+            return Err(not_ours(&key));
+        }
         let new = merged(&old, &changes);
         if new != old {
-            let key = prefix.join(&place::shard(id, at));
-            let put = self.put_text(&key, sheet::write(&new, usual), version.as_ref()).await;
+            let text = sheet::write(&new, usual);
+            if OBJECT_BYTES_MAX < text.len() as u64 {
+                // What nobody could read any more would be lost, with all that is there.
+                let error = remote::Error::new(RemoteErrorKind::Full, "put", &key);
+                return Err(error.because("extended attributes of too many names are too large"));
+            }
+            let put = self.put_text(&key, text, version.as_ref()).await;
             let now = self.clock.monotonic();
             let mut state = self.state();
             let Some(books) = &mut state.tree.books else { return put.map(drop) };
             let book = books.get_mut(prefix);
             match put {
                 Ok(written) => {
-                    book.learn_shard(at, Some(written), new, now);
+                    book.learn_shard(at, Sheet::new(Some(written), new, now));
                 }
                 Err(error) => {
                     if let Some(sheet) = book.sheets.get_mut(at) {
@@ -460,6 +475,23 @@ impl Shared {
         let pending = books.due(None).into_iter().filter_map(|prefix| books.get(&prefix));
         pending.map(|book| book.pending.len()).sum()
     }
+}
+
+/// The bucket does not take what is to be said. That an object is not to be written over is no
+/// failure of the store.
+fn refused(error: remote::Error) -> Error {
+    let failed = Error::remote(OP, error);
+    if failed.kind == ErrorKind::Remote(RemoteErrorKind::Unsupported) {
+        Error { kind: ErrorKind::Unsupported, ..failed }
+    } else {
+        failed
+    }
+}
+
+/// What is in the way of a change is not to be written over.
+fn not_ours(key: &Key) -> remote::Error {
+    remote::Error::new(RemoteErrorKind::Unsupported, "put", key)
+        .because("the folder's attributes are not of a format that is known")
 }
 
 /// `old` with the changes made to it.

@@ -17,8 +17,8 @@ use crate::{
     RecordId, RenameMode, SetAttr, Special, XattrMode,
 };
 
-const OBJECT: &str = ".quayfs-attributes";
-const OTHER: Owner = Owner { uid: 7, gid: 8 };
+pub(super) const OBJECT: &str = ".quayfs-attributes";
+pub(super) const OTHER: Owner = Owner { uid: 7, gid: 8 };
 
 fn mode(mode: u16) -> SetAttr {
     SetAttr { mode: Some(mode), ..SetAttr::default() }
@@ -26,19 +26,19 @@ fn mode(mode: u16) -> SetAttr {
 
 impl Bench {
     /// A second mount of the same bucket.
-    fn again(&self) -> Bench {
+    pub(super) fn again(&self) -> Bench {
         Bench::over(self.fake.clone(), BucketOptions::default())
     }
 
-    async fn chmod(&self, ino: Ino, bits: u16) {
+    pub(super) async fn chmod(&self, ino: Ino, bits: u16) {
         self.bucket.set_attr(ino, mode(bits)).await.unwrap();
     }
 
-    async fn sync(&self) {
+    pub(super) async fn sync(&self) {
         self.bucket.sync(None).await.unwrap();
     }
 
-    async fn stat(&self, text: &str) -> Attr {
+    pub(super) async fn stat(&self, text: &str) -> Attr {
         self.lookup(Ino::ROOT, text).await.unwrap().attr
     }
 
@@ -365,16 +365,24 @@ async fn a_folder_with_nothing_but_its_attribute_object_is_none_and_rmdir_takes_
 }
 
 #[tokio::test]
-async fn what_only_a_newer_program_understands_is_left_alone() {
+async fn a_folder_that_others_emptied_and_filled_again_looks_as_before() {
     let bench = Bench::new();
-    let theirs = r#"{"quayfs-attributes":2}"#;
-    bench.put(OBJECT, theirs);
-    bench.put("f", "1");
-    let ino = bench.ino(Ino::ROOT, "f").await;
-    bench.chmod(ino, 0o600).await;
-    assert!(bench.bucket.sync(None).await.is_err());
-    assert_eq!(bench.fake.bytes(&Key::from(OBJECT)).unwrap(), theirs);
-    assert_eq!(bench.stat("f").await.mode, 0o600, "here it counts all the same");
+    let folder = bench.mkdir(Ino::ROOT, "d").await;
+    bench.chmod(folder, 0o700).await;
+    bench.sync().await;
+    bench.remove("d/");
+    bench.expire();
+    assert!(bench.lookup(Ino::ROOT, "d").await.is_err());
+    bench.put("d/new", "1");
+    assert_eq!(bench.again().stat("d").await.mode, 0o700);
+    // Removed through a mount, it is another one.
+    let again = bench.again();
+    let dir = again.ino(Ino::ROOT, "d").await;
+    again.bucket.unlink(dir, &name("new")).await.unwrap();
+    again.bucket.rmdir(Ino::ROOT, &name("d")).await.unwrap();
+    again.sync().await;
+    bench.put("d/newer", "1");
+    assert_eq!(bench.again().stat("d").await.mode, 0o755);
 }
 
 #[tokio::test]
@@ -447,16 +455,16 @@ async fn one_change_among_a_hundred_thousand_entries_writes_less_than_a_mebibyte
 
 /// A ledger that outlives who writes to it.
 #[derive(Clone, Debug, Default)]
-struct Kept(Arc<Mutex<Records>>);
+pub(super) struct Kept(Arc<Mutex<Records>>);
 
 #[derive(Debug, Default)]
-struct Records {
+pub(super) struct Records {
     last: u64,
     left: BTreeMap<RecordId, Vec<u8>>,
 }
 
 impl Kept {
-    fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+    pub(super) fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
         self.0.lock().left.clone().into_iter().collect()
     }
 }
@@ -486,7 +494,7 @@ impl Ledger for Kept {
 }
 
 impl Bench {
-    fn with_ledger(fake: &Fake, ledger: &Kept) -> Bench {
+    pub(super) fn with_ledger(fake: &Fake, ledger: &Kept) -> Bench {
         let clock = Arc::new(ManualClock::default());
         let remote: Arc<dyn Remote> = Arc::new(fake.clone());
         let ledger = Arc::new(ledger.clone());
