@@ -32,6 +32,7 @@ mod permission;
 mod posix;
 mod programs;
 mod recorded;
+mod recover;
 mod refusals;
 mod renames;
 mod shared_cache;
