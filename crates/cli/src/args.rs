@@ -27,8 +27,12 @@ pub(crate) enum Command {
     Mount(Box<MountArgs>),
     /// Wait for pending uploads, then unmount.
     Umount(UmountArgs),
+    /// Wait until all below a path is in the bucket.
+    Sync(SyncArgs),
     /// Show what a mount is doing.
     Status(StatusArgs),
+    /// Finish what a mount that ended early left; list or discard what cannot be finished.
+    Recover(RecoverArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -81,22 +85,8 @@ pub(crate) struct MountArgs {
     /// Permissions to take off both, in octal.
     #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) umask: u16,
-    /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
-    /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
-    #[arg(long, value_name = "URL", help_heading = "Store")]
-    pub(crate) endpoint: Option<String>,
-    /// Region of the bucket [default: from the environment or profile].
-    #[arg(long, help_heading = "S3")]
-    pub(crate) region: Option<String>,
-    /// Profile in the AWS configuration files.
-    #[arg(long, help_heading = "S3", conflicts_with = "anonymous")]
-    pub(crate) profile: Option<String>,
-    /// Send no credentials: for public buckets.
-    #[arg(long, help_heading = "Store")]
-    pub(crate) anonymous: bool,
-    /// Put the bucket in the path, not the host name [default with --endpoint].
-    #[arg(long, help_heading = "S3")]
-    pub(crate) path_style: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     /// Folder for the cache, staged writes and recovered bytes
     /// [default: /var/lib/quayfs for root, else ~/.local/share/quayfs].
     #[arg(long, value_name = "DIR", help_heading = "Local disk")]
@@ -134,6 +124,27 @@ pub(crate) struct MountArgs {
     pub(crate) detach: bool,
 }
 
+/// How to reach the store.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AccessArgs {
+    /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
+    /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
+    #[arg(long, value_name = "URL", help_heading = "Store")]
+    pub(crate) endpoint: Option<String>,
+    /// Region of the bucket [default: from the environment or profile].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) region: Option<String>,
+    /// Profile in the AWS configuration files.
+    #[arg(long, help_heading = "S3", conflicts_with = "anonymous")]
+    pub(crate) profile: Option<String>,
+    /// Send no credentials: for public buckets.
+    #[arg(long, help_heading = "Store")]
+    pub(crate) anonymous: bool,
+    /// Put the bucket in the path, not the host name [default with --endpoint].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) path_style: bool,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UmountArgs {
     /// The mount.
@@ -150,4 +161,38 @@ pub(crate) struct StatusArgs {
     /// For programs.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SyncArgs {
+    /// A file or folder of a mount.
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs recover s3://my-bucket\n  \
+    quayfs recover --list\n  \
+    quayfs recover --discard notes.txt\n\n\
+    The next mount of a bucket finishes by itself what an earlier one left; this does it without\n\
+    a mount. What could not be brought to a bucket, and why, is listed; a listed file can be\n\
+    copied from where it is, and discarded.")]
+pub(crate) struct RecoverArgs {
+    /// The bucket, as it was mounted.
+    #[arg(required_unless_present_any = ["list", "discard"])]
+    pub(crate) url: Option<String>,
+    /// Show what is in the recovery folder, and why.
+    #[arg(long, conflicts_with_all = ["url", "discard"])]
+    pub(crate) list: bool,
+    /// For programs.
+    #[arg(long, requires = "list")]
+    pub(crate) json: bool,
+    /// Remove files from the recovery folder, for good.
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "url")]
+    pub(crate) discard: Vec<String>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+    /// The state folder of the mount [default: as for mount].
+    #[arg(long, value_name = "DIR", help_heading = "Local disk")]
+    pub(crate) cache_dir: Option<PathBuf>,
 }

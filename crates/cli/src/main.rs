@@ -15,7 +15,9 @@ fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Mount(mount) => cmd::mount::run(&mount),
         Command::Umount(umount) => cmd::umount::run(&umount),
+        Command::Sync(sync) => cmd::sync::run(&sync),
         Command::Status(status) => cmd::status::run(&status),
+        Command::Recover(recover) => cmd::recover::run(recover),
     };
     match done {
         Ok(code) => code,

@@ -91,6 +91,16 @@ pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
     ours_at(&path)?.ok_or_else(|| MountError::plain(MountErrorKind::NotMounted, &path))
 }
 
+/// The mount of this program that `path` is in, which must answer.
+pub fn mount_of(path: &Path) -> Result<MountEntry, MountError> {
+    let found = rustix::fs::stat(path).map_err(|error| MountError::of_path(path, error.into()))?;
+    let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
+    let device = Device { major, minor };
+    let mounts = table::mounts().map_err(|error| MountError::of_path(path, error))?;
+    let entry = mounts.into_iter().find(|entry| entry.device == device);
+    entry.ok_or_else(|| MountError::plain(MountErrorKind::NotMounted, path))
+}
+
 /// Unmounts the mount of this program at `dir`: as root by system call, else by `fusermount3`.
 pub fn unmount_path(dir: &Path, how: Unmount) -> Result<(), MountError> {
     let entry = our_mount(dir)?;

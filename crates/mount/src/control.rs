@@ -3,6 +3,7 @@
 //! ```text
 //!   status ──▶ one Status
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
+//!   sync N ──▶ as drain, for what is below the inode N
 //! ```
 
 use std::collections::BTreeMap;
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Metrics};
+use base::{Clock, Ino, Metrics};
 use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
-use vfs::Vfs;
+use vfs::{Unpublished, Vfs};
 
 use crate::error::Error;
 use crate::runtime_dir;
@@ -55,15 +56,17 @@ pub struct CacheStatus {
     pub staged_bytes: u64,
     /// Free on the disk.
     pub disk_free_bytes: u64,
+    /// Files in the recovery folder: bytes that could not be brought to a bucket.
+    pub recovery_files: u64,
 }
 
 /// How far the uploads are that a drain waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Drain {
-    pub(crate) pending_uploads: u64,
-    pub(crate) pending_bytes: u64,
-    pub(crate) done: bool,
-    pub(crate) failed: Vec<String>,
+struct Drain {
+    pending_uploads: u64,
+    pending_bytes: u64,
+    done: bool,
+    failed: Vec<String>,
 }
 
 /// What the control socket answers from.
@@ -115,8 +118,14 @@ async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<(
     AsyncBufReader::new(reading.take(QUESTION_BYTES_MAX)).read_line(&mut question).await?;
     match question.trim_end() {
         "status" => say(&mut writing, &controlled.status()?).await,
-        "drain" => controlled.drain(&mut writing).await,
-        _ => Ok(()),
+        "drain" => controlled.report(&mut writing, controlled.vfs.drain()).await,
+        question => match question.strip_prefix("sync ").map(str::parse) {
+            Some(Ok(number)) => {
+                let syncing = controlled.sync(Ino(number));
+                controlled.report(&mut writing, syncing).await
+            }
+            Some(Err(_)) | None => Ok(()),
+        },
     }
 }
 
@@ -129,6 +138,7 @@ async fn say(to: &mut (impl AsyncWriteExt + Unpin), line: &impl Serialize) -> io
 impl Controlled {
     fn status(&self) -> io::Result<Status> {
         let usage = self.store.usage().map_err(io::Error::other)?;
+        let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
         let pending = self.vfs.pending();
         let counters = self.metrics.snapshot();
         Ok(Status {
@@ -142,13 +152,26 @@ impl Controlled {
                 cached_bytes: usage.cached_bytes,
                 staged_bytes: usage.staged_bytes,
                 disk_free_bytes: usage.disk_free_bytes,
+                recovery_files: kept.len() as u64,
             },
             counters: counters.map(|(counter, n)| (counter.name().to_owned(), n)).collect(),
         })
     }
 
-    async fn drain(&self, to: &mut (impl AsyncWriteExt + Unpin)) -> io::Result<()> {
-        let mut draining = std::pin::pin!(self.vfs.drain());
+    async fn sync(&self, top: Ino) -> Vec<Unpublished> {
+        match self.vfs.sync_below(top).await {
+            Ok(unpublished) => unpublished,
+            Err(error) => vec![Unpublished { reason: error.to_string() }],
+        }
+    }
+
+    /// Says how far `draining` is, until it is done.
+    async fn report(
+        &self,
+        to: &mut (impl AsyncWriteExt + Unpin),
+        draining: impl Future<Output = Vec<Unpublished>>,
+    ) -> io::Result<()> {
+        let mut draining = std::pin::pin!(draining);
         let unpublished = loop {
             tokio::select! {
                 biased;
@@ -200,6 +223,21 @@ impl Asked {
     pub(crate) fn daemon(&self) -> io::Result<Daemon> {
         let peer = rustix::net::sockopt::socket_peercred(self.lines.get_ref())?;
         Ok(Daemon(rustix::process::pidfd_open(peer.pid, PidfdFlags::empty())?))
+    }
+}
+
+/// Listens until a drain is over, telling how many files and bytes it waits for; returns what could
+/// not be uploaded.
+pub(crate) fn drained(
+    asked: &mut Asked,
+    mut tell: impl FnMut(u64, u64),
+) -> io::Result<Vec<String>> {
+    loop {
+        let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
+        if drain.done {
+            return Ok(drain.failed);
+        }
+        tell(drain.pending_uploads, drain.pending_bytes);
     }
 }
 

@@ -61,6 +61,25 @@ pub enum Error {
         /// One line a file.
         reasons: Vec<String>,
     },
+    /// Uploads failed that somebody waited for.
+    #[error(
+        "{}: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; try again",
+        path.display(), reasons.len(), reasons.iter().map(|r| format!("  {r}")).collect::<Vec<_>>().join("\n")
+    )]
+    Unsynced {
+        /// Below which path.
+        path: PathBuf,
+        /// One line a file.
+        reasons: Vec<String>,
+    },
+    /// There is nothing to discard.
+    #[error(
+        "nothing in the recovery folder is called {name}: `quayfs recover --list` tells the names"
+    )]
+    NotKept {
+        /// What was to be discarded.
+        name: String,
+    },
     /// The daemon does not answer.
     #[error("the quayfs process that serves {} does not answer: {source}", dir.display())]
     Daemon {

@@ -36,23 +36,28 @@ const CHECKPOINT_DELAY: Duration = Duration::from_secs(30);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long work that nobody waits for may hold up the end.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Mounts as `config` says, calls `ready` when the mount answers, and returns when it is unmounted
 /// and everything is in the bucket.
 pub fn serve(config: &Config, ready: impl FnOnce(&[Notice])) -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(RUNTIME_THREADS)
-        .thread_name("quayfs")
-        .enable_all()
-        .build()
-        .map_err(system("cannot start threads"))?;
+    let runtime = runtime()?;
     fuse::check_mount_point(&config.dir)?;
     apart::check(config)?;
     raise_file_limit();
     let served = serve_on(&runtime, config, ready);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served
+}
+
+/// The threads that all but the session runs on.
+pub(crate) fn runtime() -> Result<Runtime, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(RUNTIME_THREADS)
+        .thread_name("quayfs")
+        .enable_all()
+        .build()
+        .map_err(system("cannot start threads"))
 }
 
 fn serve_on(

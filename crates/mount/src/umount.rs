@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fuse::{MountError, MountErrorKind, Unmount};
 
-use crate::control::{Asked, Drain, Status};
+use crate::control::{Asked, Status, drained};
 use crate::error::Error;
 
 /// Whether to detach although uploads failed.
@@ -18,7 +18,7 @@ pub enum Force {
     Yes,
 }
 
-/// What an unmount has to say on its way.
+/// What an unmount, or a sync, has to say on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// So many files of so many bytes are still to be uploaded.
@@ -70,7 +70,7 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
     let how = match force {
         Force::No => {
-            let failed = match drained(&mut asked, &mut tell) {
+            let failed = match drained(&mut asked, waiting(&mut tell)) {
                 Ok(failed) => failed,
                 // It died before it could answer, and what it left is in its journal.
                 Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
@@ -124,13 +124,7 @@ fn unmount_patiently(dir: &Path, how: Unmount) -> Result<(), MountError> {
     fuse::unmount_path(dir, how)
 }
 
-/// Listens until the drain is over; returns what could not be uploaded.
-fn drained(asked: &mut Asked, tell: &mut impl FnMut(Progress)) -> io::Result<Vec<String>> {
-    loop {
-        let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
-        if drain.done {
-            return Ok(drain.failed);
-        }
-        tell(Progress::Waiting { files: drain.pending_uploads, bytes: drain.pending_bytes });
-    }
+/// Tells how far a drain is.
+pub(crate) fn waiting(tell: &mut impl FnMut(Progress)) -> impl FnMut(u64, u64) {
+    |files, bytes| tell(Progress::Waiting { files, bytes })
 }

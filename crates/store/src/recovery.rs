@@ -16,7 +16,7 @@ use crate::layout::{SIDE_SUFFIX, VersionName};
 use crate::staged::Staged;
 
 /// How the name of a note for people ends.
-const NOTE_SUFFIX: &str = ".quayfs-note";
+pub(crate) const NOTE_SUFFIX: &str = ".quayfs-note";
 
 /// Longest name of a recovered file: leaves room for a number and the note's suffix.
 const NAME_BYTES_MAX: usize = 200;

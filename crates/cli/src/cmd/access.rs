@@ -9,10 +9,10 @@ use mount::{
     AzureCredentials, AzureOptions, AzureSettings, GcsCredentials, GcsSettings, Location, Secret,
 };
 
-use crate::args::MountArgs;
+use crate::args::AccessArgs;
 
 /// How to reach Google Cloud Storage.
-pub(super) fn gcs(args: &MountArgs, location: &Location) -> Result<GcsSettings> {
+pub(super) fn gcs(args: &AccessArgs, location: &Location) -> Result<GcsSettings> {
     let Location::Gcs { .. } = location else {
         return Ok(GcsSettings { endpoint: None, credentials: GcsCredentials::Anonymous });
     };
@@ -54,7 +54,7 @@ fn google_file(path: &Path) -> Result<GcsCredentials> {
 }
 
 /// How to reach Azure Blob Storage.
-pub(super) fn azure(args: &MountArgs, location: &Location) -> Result<AzureSettings> {
+pub(super) fn azure(args: &AccessArgs, location: &Location) -> Result<AzureSettings> {
     let endpoint = args.endpoint.clone();
     let Location::Azure { account, container, .. } = location else {
         return Ok(AzureSettings { endpoint: None, credentials: AzureCredentials::Anonymous });

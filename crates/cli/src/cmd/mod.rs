@@ -2,5 +2,7 @@
 
 mod access;
 pub(crate) mod mount;
+pub(crate) mod recover;
 pub(crate) mod status;
+pub(crate) mod sync;
 pub(crate) mod umount;

@@ -91,7 +91,7 @@ fn detach() -> Result<()> {
     Ok(())
 }
 
-fn explain(notice: &Notice) -> String {
+pub(super) fn explain(notice: &Notice) -> String {
     match notice {
         Notice::ReadOnly(reason) => {
             format!("mounted read-only, because these credentials cannot write: {reason}")
@@ -121,23 +121,23 @@ fn explain(notice: &Notice) -> String {
     }
 }
 
-fn config(args: &MountArgs) -> Result<Config> {
-    let credentials = match (&args.profile, args.anonymous) {
+pub(super) fn config(args: &MountArgs) -> Result<Config> {
+    let credentials = match (&args.access.profile, args.access.anonymous) {
         (Some(profile), _) => Credentials::Profile(profile.clone()),
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,
     };
     let location = Location::parse(&args.url)?;
     Ok(Config {
-        gcs: access::gcs(args, &location)?,
-        azure: access::azure(args, &location)?,
+        gcs: access::gcs(&args.access, &location)?,
+        azure: access::azure(&args.access, &location)?,
         location,
         dir: absolute(&args.dir)?,
         s3: S3Settings {
-            endpoint: args.endpoint.clone().or_else(endpoint_of_environment),
-            region: args.region.clone(),
+            endpoint: args.access.endpoint.clone().or_else(endpoint_of_environment),
+            region: args.access.region.clone(),
             credentials,
-            addressing: if args.path_style { Addressing::Path } else { Addressing::Auto },
+            addressing: if args.access.path_style { Addressing::Path } else { Addressing::Auto },
         },
         changes: if args.read_only { Changes::Refused } else { Changes::Allowed },
         entrance: if args.allow_other { Entrance::All } else { Entrance::Owner },
@@ -177,7 +177,7 @@ fn endpoint_of_environment() -> Option<String> {
 /// Where local state is kept: it holds bytes that exist nowhere else, so never a cache folder that
 /// people and systems wipe.
 #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
-fn state_dir(wish: Option<&Path>) -> Result<PathBuf> {
+pub(super) fn state_dir(wish: Option<&Path>) -> Result<PathBuf> {
     if let Some(dir) = wish {
         return absolute(dir);
     }
@@ -189,7 +189,7 @@ fn state_dir(wish: Option<&Path>) -> Result<PathBuf> {
     Ok(Path::new(&home).join(".local/share/quayfs"))
 }
 
-fn make_state_dir(dir: &Path) -> Result<()> {
+pub(super) fn make_state_dir(dir: &Path) -> Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
         format!(
             "cannot make the state folder {}: choose another one with --cache-dir",

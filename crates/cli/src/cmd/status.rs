@@ -29,6 +29,7 @@ fn table(status: &Status) -> String {
         format!("cached          {}", show_bytes(cache.cached_bytes)),
         format!("not uploaded    {}", show_bytes(cache.staged_bytes)),
         format!("disk free       {}", show_bytes(cache.disk_free_bytes)),
+        format!("recovery folder {} file(s); `quayfs recover --list`", cache.recovery_files),
     ];
     lines.extend(status.failures.iter().map(|reason| format!("failed          {reason}")));
     lines.extend(status.counters.iter().map(|(name, n)| format!("{name:<22} {n}")));

@@ -15,7 +15,7 @@ pub(crate) fn run(args: &UmountArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain(progress: &Progress) -> String {
+pub(super) fn explain(progress: &Progress) -> String {
     match progress {
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))

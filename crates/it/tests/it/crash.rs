@@ -110,6 +110,15 @@ fn killed_while_uploading(
     bytes: &[u8],
     before: impl FnOnce(&testkit::Bucket<'_>),
 ) -> (SlowLink, Mount) {
+    let (bucket, link, mount) = dead_while_uploading(bytes);
+    before(&bucket);
+    link.release();
+    let mount = mount.abandon().mount();
+    (link, mount)
+}
+
+/// The first half of it: the mount is dead, and the link lets nothing of the upload through.
+pub(crate) fn dead_while_uploading(bytes: &[u8]) -> (testkit::Bucket<'static>, SlowLink, Mount) {
     let store = MinIo::shared();
     let bucket = store.bucket();
     let link = SlowLink::to(store.address(), Shape::default());
@@ -127,10 +136,7 @@ fn killed_while_uploading(
         mount.kill();
     });
     assert_eq!(bucket.get("file"), None);
-    before(&bucket);
-    link.release();
-    let mount = mount.abandon().mount();
-    (link, mount)
+    (bucket, link, mount)
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod power_cuts;
 mod programs;
 mod promises;
 mod recorded;
+mod recover;
 mod refusals;
 mod renames;
 mod shared_cache;

@@ -1,5 +1,6 @@
 //! The operations, one file a family.
 
+mod below;
 pub(crate) mod copy;
 pub(crate) mod dir;
 mod entry;

@@ -1,0 +1,114 @@
+//! What a dead mount left is finished without another mount, listed and discarded; what is written is
+//! brought to the bucket on demand.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Finished, Opening, Plan, Program, SlowLink, noise, run, write_new};
+
+use crate::crash::dead_while_uploading;
+use crate::mounted;
+
+const WITHIN: Duration = Duration::from_mins(1);
+
+fn recover(plan: &Plan, arguments: &[&str]) -> Finished {
+    let mut command = plan.command(["recover"]);
+    run(command.args(arguments).arg("--cache-dir").arg(plan.state()), WITHIN)
+}
+
+fn recover_through(link: &SlowLink, plan: &Plan, url: &str) -> Finished {
+    let flags = ["--path-style", "--region", "us-east-1", "--endpoint"];
+    recover(plan, &[&[url][..], &flags, &[&link.endpoint()]].concat())
+}
+
+fn listed(plan: &Plan) -> Value {
+    serde_json::from_str(&recover(plan, &["--list", "--json"]).ok()).unwrap()
+}
+
+#[test]
+fn what_was_on_its_way_is_uploaded_without_a_mount() {
+    let bytes = noise(1, 600_000);
+    let (bucket, link, mount) = dead_while_uploading(&bytes);
+    link.release();
+    let plan = mount.umount();
+    let said = recover_through(&link, &plan, &bucket.url());
+    assert!(said.ok().contains("1 file(s)"), "{}", said.report());
+    assert!(bucket.get("file").unwrap() == bytes);
+    // There is nothing more to do, and nothing to tell.
+    assert_eq!(recover_through(&link, &plan, &bucket.url()).ok(), "");
+    assert_eq!(listed(&plan), serde_json::json!([]));
+}
+
+#[test]
+fn what_cannot_be_finished_is_listed_with_its_reason_until_it_is_discarded() {
+    let bytes = noise(1, 600_000);
+    let (bucket, link, mount) = dead_while_uploading(&bytes);
+    bucket.put("file", b"theirs");
+    link.release();
+    let plan = mount.umount();
+    recover_through(&link, &plan, &bucket.url()).ok();
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"theirs"[..]));
+    let list = listed(&plan);
+    let [kept] = &list.as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&kept["name"], &kept["bytes"]), (&"file".into(), &bytes.len().into()));
+    assert!(kept["reason"].as_str().unwrap().contains("cannot be finished"), "{kept}");
+    assert!(std::fs::read(kept["path"].as_str().unwrap()).unwrap() == bytes);
+    let table = recover(&plan, &["--list"]);
+    assert!(table.ok().contains("cannot be finished"), "{}", table.report());
+
+    let mount = plan.mount();
+    assert_eq!(mount.status()["cache"]["recovery_files"], 1);
+    let plan = mount.umount();
+    for wrong in ["nothing", "../recovery/file", "file.quayfs-note"] {
+        assert!(!recover(&plan, &["--discard", wrong]).status.success(), "{wrong}");
+    }
+    recover(&plan, &["--discard", "file"]).ok();
+    assert_eq!(listed(&plan), serde_json::json!([]));
+    assert_eq!(std::fs::read_dir(plan.state().join("recovery")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_sync_brings_what_is_below_a_path_to_the_bucket() {
+    let (bucket, mount) = mounted();
+    std::fs::create_dir_all(mount.join("in/deep")).unwrap();
+    std::fs::create_dir(mount.join("out")).unwrap();
+    let programs = ["in/deep/a", "in/b", "out/c"].map(|name| {
+        let mut program = Program::open(&mount.join(name), Opening::Whole).unwrap();
+        program.write(name.as_bytes()).unwrap();
+        program
+    });
+    let sync = |path: &str| {
+        let mut command = mount.plan().command(["sync"]);
+        run(command.arg(mount.join(path)), WITHIN)
+    };
+    sync("in").ok();
+    for name in ["in/deep/a", "in/b"] {
+        assert_eq!(bucket.get(name).as_deref(), Some(name.as_bytes()), "{name}");
+    }
+    assert_eq!(bucket.get("out/c"), None, "nobody asked for it");
+    sync("out/c").ok();
+    assert_eq!(bucket.get("out/c").as_deref(), Some(&b"out/c"[..]));
+    for program in programs {
+        program.close().unwrap();
+    }
+    let outside = run(mount.plan().command(["sync", "/"]).current_dir("/"), WITHIN);
+    assert!(
+        !outside.status.success() && outside.stderr.contains("no mount"),
+        "{}",
+        outside.report()
+    );
+}
+
+#[test]
+fn a_sync_tells_what_could_not_be_uploaded() {
+    let (bucket, mount) = mounted();
+    write_new(&mount.join("file"), b"ours").unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Append).unwrap();
+    program.write(b" and more").unwrap();
+    bucket.put("file", b"theirs");
+    let mut command = mount.plan().command(["sync"]);
+    let said = run(command.arg(mount.path()), WITHIN);
+    assert!(!said.status.success(), "{}", said.report());
+    assert!(said.stderr.contains("could not be uploaded"), "{}", said.report());
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"theirs"[..]));
+}

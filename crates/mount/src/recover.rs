@@ -1,0 +1,64 @@
+//! Finishes what dead daemons left, without a mount.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use base::Metrics;
+use serde::Serialize;
+use store::Discarded;
+
+use crate::assemble;
+use crate::config::Config;
+use crate::error::Error;
+use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
+use crate::notice::Notice;
+
+/// Does for the bucket of `config` what a mount does before it answers: what was acknowledged is
+/// brought to the bucket, what was not goes to the recovery folder. Returns what was done.
+pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
+    let runtime = runtime()?;
+    let mut notices = Vec::new();
+    let recovered = runtime.block_on(async {
+        let metrics = Arc::new(Metrics::new());
+        let assembled = assemble::assemble(config, metrics, &mut notices).await?;
+        let left = assembled.vfs.drain().await;
+        assembled.ledger.settle();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let reasons = left.into_iter().map(|file| file.reason).collect();
+        Err(Error::Unsynced { path: config.state_dir.clone(), reasons })
+    });
+    runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
+    recovered.map(|()| notices)
+}
+
+/// What could not be brought to a bucket, in the recovery folder of a state folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Its name, by which it is discarded.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// How large it is.
+    pub bytes: u64,
+    /// Why it is there.
+    pub reason: String,
+}
+
+/// What is in the recovery folder of the state folder `state_dir`.
+pub fn kept(state_dir: &Path) -> Result<Vec<Kept>, Error> {
+    let listed = store::kept(state_dir);
+    let listed = listed.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
+    let of = |store::Kept { name, path, bytes, reason }| Kept { name, path, bytes, reason };
+    Ok(listed.into_iter().map(of).collect())
+}
+
+/// Removes the file `name` from the recovery folder, for good.
+pub fn discard(state_dir: &Path, name: &str) -> Result<(), Error> {
+    match store::discard_kept(state_dir, name) {
+        Ok(Discarded::Yes) => Ok(()),
+        Ok(Discarded::Unknown) => Err(Error::NotKept { name: name.to_owned() }),
+        Err(source) => Err(Error::State { dir: state_dir.to_owned(), source }),
+    }
+}

@@ -1,0 +1,23 @@
+//! Syncing from outside: what is below a path is in the bucket when this returns.
+
+use std::io;
+use std::path::Path;
+
+use crate::control::{Asked, drained};
+use crate::error::Error;
+use crate::umount::{Progress, waiting};
+
+/// Waits until what was written to `path` so far, or to anything below it, is in the bucket.
+pub fn sync(path: &Path, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
+    let entry = fuse::mount_of(path)?;
+    let number = rustix::fs::stat(path).map(|found| found.st_ino);
+    let system = |source| Error::System { what: "cannot look at the path", source };
+    let number = number.map_err(|errno| system(errno.into()))?;
+    let silent = |source: io::Error| Error::Daemon { dir: entry.path.clone(), source };
+    let mut asked = Asked::new(&entry, &format!("sync {number}")).map_err(silent)?;
+    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(silent)?;
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Unsynced { path: path.to_owned(), reasons })
+}

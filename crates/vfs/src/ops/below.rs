@@ -1,0 +1,50 @@
+//! Everything below a folder, or one file, into the bucket.
+
+use std::sync::Arc;
+
+use base::Ino;
+use futures::{StreamExt, stream};
+
+use crate::errno::Result;
+use crate::vfs::{Unpublished, Vfs};
+
+/// Files that are committed at a time.
+const FILES_MAX: usize = 64;
+
+/// How deep folders may be nested; no key has as many parts.
+const DEPTH_MAX: usize = 4096;
+
+impl Vfs {
+    /// What was written so far to `top`, or to anything below it, is in the bucket when this
+    /// returns, attributes too; but for what it returns.
+    pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Result<Vec<Unpublished>> {
+        let files: Vec<_> =
+            self.files.staged().into_iter().filter(|file| self.is_below(file.ino(), top)).collect();
+        let unpublished = stream::iter(files)
+            .map(|file| async move { self.commit(&file).await })
+            .buffer_unordered(FILES_MAX)
+            .filter_map(|committed| async {
+                committed.err().map(|error| Unpublished { reason: error.to_string() })
+            })
+            .collect()
+            .await;
+        // The times of what was just uploaded are among the attributes.
+        self.namespace.sync(None).await?;
+        Ok(unpublished)
+    }
+
+    fn is_below(&self, ino: Ino, top: Ino) -> bool {
+        let mut at = ino;
+        for _ in 0..DEPTH_MAX {
+            if at == top {
+                return true;
+            }
+            match self.namespace.parent(at) {
+                Ok(parent) if parent != at => at = parent,
+                // The root, or a file without a name.
+                Ok(_) | Err(_) => return false,
+            }
+        }
+        false
+    }
+}
