@@ -11,7 +11,7 @@ pub use schedule::{Fault, Op};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use base::{ByteRange, Timestamp};
@@ -44,6 +44,14 @@ pub struct Fake {
     schedule: Arc<Schedule>,
     gates: Arc<Gates>,
     page_entries_max: Arc<AtomicU16>,
+    traffic: Arc<Traffic>,
+}
+
+/// How many bytes of objects were asked to move.
+#[derive(Debug, Default)]
+struct Traffic {
+    sent: AtomicU64,
+    fetched: AtomicU64,
 }
 
 // Invariant: a version or an upload id is given out once.
@@ -92,6 +100,7 @@ impl Fake {
             schedule: Arc::default(),
             gates: Arc::default(),
             page_entries_max: Arc::new(AtomicU16::new(u16::MAX)),
+            traffic: Arc::default(),
         }
     }
 
@@ -134,6 +143,16 @@ impl Fake {
     /// How many calls of `op` were made.
     pub fn calls(&self, op: Op) -> u64 {
         self.schedule.calls(op)
+    }
+
+    /// How many bytes were sent in puts and parts.
+    pub fn sent_bytes(&self) -> u64 {
+        self.traffic.sent.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were asked for in ranges.
+    pub fn fetched_bytes(&self) -> u64 {
+        self.traffic.fetched.load(Ordering::Relaxed)
     }
 
     /// How many calls were made in all.
@@ -332,6 +351,7 @@ impl Remote for Fake {
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
+        self.traffic.fetched.fetch_add(range.len(), Ordering::Relaxed);
         let act = |state: &mut State| {
             let object = state.object(key)?;
             if version.is_some_and(|version| *version != object.meta.version) {
@@ -365,6 +385,7 @@ impl Remote for Fake {
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
         check_write(Op::Put, key, options)?;
+        self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let act = |state: &mut State| {
             state.check(key, &options.condition)?;
             Ok(state.write(key, bytes, options.metadata.clone()))
@@ -392,6 +413,7 @@ impl Remote for Fake {
         part: PartNumber,
         bytes: Bytes,
     ) -> Result<PartTag> {
+        self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let act = |state: &mut State| {
             state.writes += 1;
             let tag = PartTag(format!("p{}", state.writes));

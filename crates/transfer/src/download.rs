@@ -91,15 +91,35 @@ impl Download {
         }
     }
 
-    /// Reads `range`, which lies within the file, fetching what is not here.
+    /// Reads `range`, which lies within the file, fetching what is not here, and what a stream that
+    /// reads on will want next.
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
         let Some(cached) = self.cached() else { return self.read_uncached(range).await };
         if let Some(bytes) = cached.bytes(range)? {
             self.look_ahead(cached, range);
             return Ok(bytes);
         }
-        let mut flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
+        let flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         self.look_ahead(cached, range);
+        self.read_landing(cached, range, flights).await
+    }
+
+    /// As [`read`](Download::read), for who knows what it wants: nothing is fetched ahead.
+    pub async fn read_just(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
+        let Some(cached) = self.cached() else { return self.read_uncached(range).await };
+        if let Some(bytes) = cached.bytes(range)? {
+            return Ok(bytes);
+        }
+        let flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
+        self.read_landing(cached, range, flights).await
+    }
+
+    async fn read_landing(
+        self: &Arc<Self>,
+        cached: &Arc<Cached>,
+        range: ByteRange,
+        mut flights: Vec<Arc<Flight>>,
+    ) -> Result<Vec<u8>> {
         for _ in 0..TRIES_MAX {
             match landed(&flights, range).await {
                 Ok(()) => {

@@ -251,7 +251,7 @@ impl Uploader {
         let mut fetched = Vec::new();
         for run in missing {
             let base = sending.job.base.ok_or(Error::Stopped)?;
-            fetched.push((run.start(), base.read(run).await?));
+            fetched.push((run.start(), base.read_just(run).await?));
         }
         let memory = self.budget.acquire(range.len()).await;
         Ok((Some(memory), read_sealed(sending.sealed, range, fetched).await?))

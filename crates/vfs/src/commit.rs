@@ -255,7 +255,7 @@ impl Vfs {
                 // The base is in another object now.
                 Err(_) if file.is_read_elsewhere(base.identity()) => {}
                 Err(error) if error.is_changed() => {
-                    let target = self.namespace.target(file.ino())?;
+                    let Ok(target) = self.namespace.target(file.ino()) else { return Err(error) };
                     if self.follow_unanswered(file, &target.key).await?.is_none() {
                         return Err(error);
                     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::ByteRange;
+use futures::{StreamExt, stream};
 use namespace::Target;
 use remote::{Condition, Extent, Key, Meta, Original, Version};
 use store::{Sealed, Staged};
@@ -11,6 +12,10 @@ use transfer::Download;
 use crate::errno::Result;
 use crate::file::{Bytes, File};
 use crate::vfs::Vfs;
+
+/// How much of a base is taken at a time, and how many times at once.
+const TAKE_BYTES: u64 = 1 << 20;
+const TAKES_MAX: usize = 4;
 
 /// Where the version is that an upload is to replace.
 #[derive(Debug)]
@@ -76,14 +81,14 @@ impl Vfs {
         staged: &Staged,
         origin: Option<&Origin>,
     ) -> Result<()> {
-        let is_whole = matches!(&file.state.read().bytes, Bytes::Staged { base: None, .. });
-        if is_whole {
-            return Ok(());
-        }
+        let Some(base) = file.base() else { return Ok(()) };
         let original = staged.origin();
         let original = origin.and_then(|origin| origin.original(original.as_deref()));
         for range in self.uploader.sends(staged.size(), &staged.unchanged(), original) {
-            self.fill(file, range).await?;
+            if take(staged, &base, range).await.is_err() {
+                // The base may have gone elsewhere.
+                self.fill(file, range).await?;
+            }
         }
         match staged.edge() {
             Some(edge) => self.fill(file, edge).await,
@@ -109,6 +114,27 @@ impl Vfs {
             }
         });
     }
+}
+
+/// Takes what `range` of `staged` lacks from `base`, and nothing else.
+async fn take(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> Result<()> {
+    let mut from = range.start();
+    let missing_from =
+        |from| ByteRange::new(from, range.end()).and_then(|rest| staged.missing(rest));
+    while let Some(missing) = missing_from(from) {
+        from = missing.end();
+        let parts = missing.pieces(TAKE_BYTES).filter_map(|part| part.below(base.size()));
+        let taking = parts.map(|part| {
+            let base = Arc::clone(base);
+            async move { base.read_just(part).await.map(|bytes| (part.start(), bytes)) }
+        });
+        let mut taking = stream::iter(taking).buffered(TAKES_MAX);
+        while let Some(taken) = taking.next().await {
+            let (start, bytes) = taken?;
+            staged.fill(start, &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether `sealed` can be put together with what is known of its origin.

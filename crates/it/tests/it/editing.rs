@@ -1,9 +1,10 @@
 //! Writes into the middle of what is there, near and far.
 
 use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 
-use testkit::{close, noise, wait};
+use testkit::{close, is_long, noise, wait};
 
 use crate::{TTL, mounted};
 
@@ -21,6 +22,42 @@ pub(crate) fn an_edit_in_the_middle_of_a_large_object_keeps_the_rest() {
     close(file).unwrap();
 
     want[50_000_123..50_004_219].copy_from_slice(&edit);
+    assert!(bucket.get("large").unwrap() == want, "the object");
+    assert!(fs::read(&path).unwrap() == want, "the file");
+    assert_eq!(bucket.unfinished_uploads(), 0);
+}
+
+#[test]
+fn an_append_to_a_large_object_sends_and_fetches_next_to_nothing() {
+    const PART: u64 = 16 << 20;
+    let (bucket, mount) = mounted();
+    let mib = if is_long() { 1024 } else { 96 };
+    // Not a whole number of parts.
+    let mut want = noise(1, (mib << 20) + 77);
+    bucket.put("large", &want);
+    let path = mount.join("large");
+    wait::until("the object to appear", TTL, || path.exists());
+
+    let new = noise(2, 1 << 20);
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&new).unwrap();
+    close(file).unwrap();
+    let (sent, fetched) = (mount.counter("remote_put_bytes"), mount.counter("remote_get_bytes"));
+    assert!(sent <= new.len() as u64 + PART, "{sent} bytes were sent");
+    assert!(fetched <= PART, "{fetched} bytes were fetched");
+    want.extend(new);
+    assert!(bucket.get("large").unwrap() == want, "the object");
+
+    // 4 KiB here and there move the parts that they are in.
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    for place in [20_000_000, 70_000_000] {
+        file.write_all_at(&noise(3, 4096), place).unwrap();
+        let place = usize::try_from(place).unwrap();
+        want[place..place + 4096].copy_from_slice(&noise(3, 4096));
+    }
+    close(file).unwrap();
+    let sent_then = mount.counter("remote_put_bytes") - sent;
+    assert!(sent_then <= 2 * PART, "{sent_then} bytes were sent");
     assert!(bucket.get("large").unwrap() == want, "the object");
     assert!(fs::read(&path).unwrap() == want, "the file");
     assert_eq!(bucket.unfinished_uploads(), 0);

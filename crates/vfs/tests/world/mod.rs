@@ -1,0 +1,181 @@
+//! A file system with small parts over a bucket in memory, and a state folder that outlives it.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::{Budget, HandleId, Ino, ManualClock, Metrics, Name, Rng};
+use bytes::Bytes;
+use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
+use quayfs_vfs::{Access, Recovered, Result, Vfs, VfsOptions};
+use remote::fake::Fake;
+use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
+use store::{CacheLimit, Store};
+use tokio::runtime::Handle;
+use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// The first parts; twice a granule, as least part too.
+pub(crate) const PART: u64 = 256 * KIB;
+
+/// File systems so far.
+static LIVES: AtomicU64 = AtomicU64::new(0);
+
+const OWNER: Owner = Owner { uid: 7, gid: 7 };
+pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
+
+/// The process that opens and closes.
+pub(crate) const ME: u32 = 100;
+
+/// A store that takes no small parts, and copies parts like this.
+pub(crate) fn store_with(part_copies: PartCopies) -> Personality {
+    Personality {
+        part_bytes_min: 200 * KIB,
+        part_bytes_max: 5 << 30,
+        parts_max: 10_000,
+        object_bytes_max: 5 << 40,
+        conditional_writes: true,
+        part_copies,
+    }
+}
+
+/// Bytes that tell where they are from.
+pub(crate) fn pattern(size: u64) -> Vec<u8> {
+    (0..size).map(|i| u8::try_from((i * 2_654_435_761) >> 13 & 0xff).unwrap()).collect()
+}
+
+pub(crate) struct World {
+    pub(crate) bucket: Fake,
+    pub(crate) vfs: Arc<Vfs>,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+/// What is left of a [`World`] that died.
+pub(crate) struct Grave {
+    pub(crate) bucket: Fake,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn over(bucket: Fake) -> World {
+        let dir = tempfile::tempdir().unwrap();
+        World { vfs: file_system(&bucket, dir.path()), bucket, dir }
+    }
+
+    /// The process goes at once; the state folder stays.
+    pub(crate) fn die(self) -> Grave {
+        Grave { bucket: self.bucket, dir: self.dir }
+    }
+
+    pub(crate) fn vfs(&self) -> Arc<Vfs> {
+        Arc::clone(&self.vfs)
+    }
+
+    pub(crate) fn object(&self, key: &str) -> Bytes {
+        self.bucket.bytes(&Key::from(key)).unwrap()
+    }
+
+    pub(crate) async fn ino(&self, key: &str) -> Ino {
+        self.vfs().lookup(Ino::ROOT, name(key)).await.unwrap().ino
+    }
+
+    pub(crate) async fn open(&self, key: &str, access: Access) -> HandleId {
+        let ino = self.ino(key).await;
+        self.vfs().open(ino, access, ME).await.unwrap().handle
+    }
+
+    pub(crate) async fn create(&self, key: &str) -> HandleId {
+        let opener = (ME, false);
+        let made =
+            self.vfs().create(Ino::ROOT, name(key), NODE, Access::ReadWrite, opener).await.unwrap();
+        made.1.handle
+    }
+
+    pub(crate) async fn write(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
+        let written = match self.vfs.try_write(handle, offset, bytes) {
+            Some(written) => written.unwrap(),
+            None => self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap(),
+        };
+        assert_eq!(written as usize, bytes.len());
+    }
+
+    pub(crate) async fn read(&self, handle: HandleId, offset: u64, len: u64) -> Vec<u8> {
+        let len = u32::try_from(len).unwrap();
+        self.vfs().read(handle, offset, len).await.unwrap()
+    }
+
+    pub(crate) async fn truncate(&self, key: &str, size: u64) {
+        let ino = self.ino(key).await;
+        let change = SetAttr { size: Some(size), ..SetAttr::default() };
+        self.vfs().set_attr(ino, change).await.unwrap();
+    }
+
+    pub(crate) async fn rename(&self, from: &str, to: &str) {
+        let (from, to) = ((Ino::ROOT, name(from)), (Ino::ROOT, name(to)));
+        self.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+    }
+
+    pub(crate) async fn close(&self, handle: HandleId) -> Result<()> {
+        let closed = self.vfs().flush(handle, ME).await;
+        self.vfs.release(handle).unwrap();
+        closed
+    }
+
+    /// What is in the recovery folder, notes too.
+    pub(crate) fn recovered(&self) -> Vec<Vec<u8>> {
+        let folder = std::fs::read_dir(self.dir.path().join("recovery")).unwrap();
+        folder.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
+    }
+}
+
+impl Grave {
+    pub(crate) async fn rise(self) -> (World, Recovered) {
+        let Grave { bucket, dir } = self;
+        let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
+        let recovered = world.vfs.recover().await.unwrap();
+        (world, recovered)
+    }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).unwrap()
+}
+
+fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
+    let clock = Arc::new(ManualClock::default());
+    let metrics = Arc::new(Metrics::new());
+    let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
+    let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
+    let names = BucketOptions {
+        store_identity: "fake://b".to_owned(),
+        metadata_ttl: Duration::from_secs(1),
+        owner: OWNER,
+        nodes_max: 1000,
+        ..BucketOptions::default()
+    };
+    let (bucket, ledger) = (Arc::new(bucket.clone()), Arc::new(namespace::NoLedger));
+    let namespace = Arc::new(Bucket::new(bucket.clone(), clock.clone(), ledger, names));
+    let budget = Budget::new(4 * MIB);
+    let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
+    let (rng, counted) = (Rng::seeded(7), Arc::clone(&metrics));
+    let remote: Arc<dyn Remote> = Arc::new(Retry::new(bucket, retry, clock.clone(), rng, counted));
+    let fetcher = Fetcher::new(
+        (Arc::clone(&remote), store.clone()),
+        budget.clone(),
+        Handle::current(),
+        Arc::clone(&metrics),
+        FetcherOptions { requests_max: 8, window_bytes_max: MIB },
+    );
+    let uploading = UploaderOptions { requests_max: 4, part_bytes: PART };
+    // No two processes give the same ids to their uploads.
+    let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
+    let uploader = Uploader::new(remote, budget, Arc::new(Rng::seeded(seed)), uploading);
+    let options = VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40 };
+    Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
+}
