@@ -22,7 +22,7 @@ fn recover_through(link: &SlowLink, plan: &Plan, url: &str) -> Finished {
 }
 
 fn listed(plan: &Plan) -> Value {
-    serde_json::from_str(&recover(plan, &["--list", "--json"]).ok()).unwrap()
+    serde_json::from_str(recover(plan, &["--list", "--json"]).ok()).unwrap()
 }
 
 #[test]
