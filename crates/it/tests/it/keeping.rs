@@ -174,6 +174,20 @@ fn a_mode_changed_just_before_a_kill_is_there_after_the_next_mount() {
 }
 
 #[test]
+fn the_time_of_a_folder_does_not_go_far_back_with_a_kill() {
+    let (_bucket, mount) = mounted();
+    fs::create_dir(mount.join("folder")).unwrap();
+    set_times(&mount.join("folder"));
+    fs::File::open(mount.path()).unwrap().sync_all().unwrap();
+    let long_ago = fs::metadata(mount.join("folder")).unwrap().mtime();
+    write_new(&mount.join("folder/file"), b"bytes").unwrap();
+    mount.kill();
+    let mount = mount.abandon().mount();
+    assert_ne!(fs::metadata(mount.join("folder")).unwrap().mtime(), long_ago);
+    mount.umount();
+}
+
+#[test]
 fn what_others_wrote_with_s3fs_gcsfuse_and_rclone_looks_as_they_meant_it() {
     let bucket = MinIo::shared().bucket();
     let said = |pairs: &[(&str, &str)]| {

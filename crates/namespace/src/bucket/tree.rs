@@ -376,11 +376,17 @@ impl Tree {
     /// The names in the folder `ino` changed here.
     pub(super) fn names_changed(&mut self, ino: Ino, now: Timestamp) {
         let Some(node) = self.nodes.get_mut(&ino) else { return };
+        let before = node.looks.mtime;
         node.looks.names_changed(now);
-        // Of a folder of which nobody ever said anything nothing is written down. The times of the
-        // others are not worth a record.
-        if node.looks.source != Source::Assumed {
-            self.note(ino, What::Time);
+        // Of a folder of which nobody ever said anything nothing is written down.
+        if node.looks.source == Source::Assumed {
+            return;
+        }
+        let noted = self.note(ino, What::Time);
+        // A crash must not take a folder back to a time long ago; it is not worth a record for each
+        // of its names.
+        if before.secs != now.secs {
+            self.unrecorded.extend(noted);
         }
     }
 

@@ -30,6 +30,9 @@ const LINK: Shape = Shape {
     connection_rate: Some(80_000_000),
     total_rate: Some(400_000_000),
 };
+/// Only far away.
+const FAR: Shape =
+    Shape { latency: Duration::from_millis(50), connection_rate: None, total_rate: None };
 const PROBE_WITHIN: Duration = Duration::from_mins(10);
 
 fn main() {
@@ -53,6 +56,8 @@ fn main() {
         report.chapter("Reads");
         reads::cold(&bucket, &endpoint, &folder, &mut report);
         reads::warm(&bucket, &folder, &mut report);
+        let far = SlowLink::to(store.address(), FAR);
+        reads::list(&bucket, &far.endpoint(), &mut report);
     }
     if is_wanted("writes") {
         report.chapter("Writes");
@@ -74,6 +79,13 @@ fn raw(endpoint: &str, bucket: &Bucket<'_>) -> Command {
     command.args([endpoint, bucket.name()]);
     command.env("AWS_ACCESS_KEY_ID", login.user).env("AWS_SECRET_ACCESS_KEY", login.secret);
     command
+}
+
+/// What the program says that it took, without its start.
+fn timed_by_itself(program: &mut Command) -> f64 {
+    let finished = run(program, PROBE_WITHIN);
+    let micros: f64 = finished.ok().trim().parse().expect("the program prints a number");
+    micros / 1e6
 }
 
 /// Makes the kernel forget every clean page, of the local file as of the cached one.

@@ -9,7 +9,7 @@ use std::thread;
 use testkit::{Bucket, Mount, Plan, Scratch, noise, run, wait};
 
 use crate::report::{Rates, Report, median, say};
-use crate::{MIB, PROBE_WITHIN, drop_caches, make, mib_per_second, raw};
+use crate::{MIB, PROBE_WITHIN, drop_caches, make, mib_per_second, raw, timed_by_itself};
 
 const SMALL_FILES: usize = 1_000;
 const SMALL_BYTES: usize = 500;
@@ -121,13 +121,6 @@ fn timed_puts(bucket: &Bucket<'_>, at_a_time: usize) -> f64 {
     let mut puts = raw(bucket.endpoint(), bucket);
     puts.args(["puts", &SMALL_FILES.to_string(), &SMALL_BYTES.to_string(), &at_a_time.to_string()]);
     timed_by_itself(&mut puts)
-}
-
-/// What the program says that it took, without its start.
-fn timed_by_itself(program: &mut Command) -> f64 {
-    let finished = run(program, PROBE_WITHIN);
-    let micros: f64 = finished.ok().trim().parse().expect("the program prints a number");
-    micros / 1e6
 }
 
 fn write_small(folder: &Path, writers: usize) {

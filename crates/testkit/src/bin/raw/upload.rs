@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use crate::timer::Timer;
 use crate::{Result, Store};
 
 const PART_BYTES: u64 = 16 << 20;
@@ -17,7 +17,7 @@ const PARTS_AT_A_TIME: usize = 16;
 
 /// Makes `file` the object `key`.
 pub(crate) async fn parts(store: &Store, key: &str, file: &Path) -> Result<()> {
-    let started = now();
+    let timer = Timer::start();
     let file = Arc::new(File::open(file)?);
     let len = file.metadata()?.len();
     let created = store.client.create_multipart_upload().bucket(&store.bucket).key(key);
@@ -31,7 +31,7 @@ pub(crate) async fn parts(store: &Store, key: &str, file: &Path) -> Result<()> {
     let whole = CompletedMultipartUpload::builder().set_parts(Some(sent)).build();
     let complete = store.client.complete_multipart_upload().bucket(&store.bucket).key(key);
     complete.upload_id(upload).multipart_upload(whole).send().await?;
-    tell(started);
+    timer.tell();
     Ok(())
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn puts(
     bytes: usize,
     at_a_time: usize,
 ) -> Result<()> {
-    let started = now();
+    let timer = Timer::start();
     let body = Bytes::from(vec![b'x'; bytes]);
     stream::iter(0..count)
         .map(|number| {
@@ -74,16 +74,6 @@ pub(crate) async fn puts(
         .buffer_unordered(at_a_time)
         .try_for_each(async |_| Ok(()))
         .await?;
-    tell(started);
+    timer.tell();
     Ok(())
-}
-
-#[expect(clippy::disallowed_methods, reason = "measuring time is what the program is for")]
-fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::print_stdout, reason = "the result of the program")]
-fn tell(started: Instant) {
-    println!("{}", started.elapsed().as_micros());
 }
