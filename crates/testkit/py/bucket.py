@@ -36,10 +36,15 @@ def entries(bucket, prefix=""):
 
 
 def sha256(bucket, entry):
+    """None for what was removed since it was listed."""
     version = (bucket, entry["Key"], entry["ETag"], entry["LastModified"], entry["Size"])
     if version not in known_sums:
         digest = hashlib.sha256()
-        for chunk in s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].iter_chunks(1 << 20):
+        try:
+            body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"]
+        except s3.exceptions.NoSuchKey:
+            return None
+        for chunk in body.iter_chunks(1 << 20):
             digest.update(chunk)
         known_sums[version] = digest.hexdigest()
     return known_sums[version]
@@ -97,7 +102,7 @@ def sums(request):
     bucket = request["bucket"]
     found = [entry for entry in entries(bucket, request["prefix"]) if not entry["Key"].endswith("/")]
     sums = many(lambda entry: sha256(bucket, entry), found)
-    return {entry["Key"]: sum for entry, sum in zip(found, sums)}
+    return {entry["Key"]: sum for entry, sum in zip(found, sums) if sum is not None}
 
 
 def uploads(request):
