@@ -72,6 +72,7 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
     )
     .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
     let ledger = Arc::new(ledger);

@@ -17,6 +17,8 @@ pub enum Notice {
     Renaming(u64),
     /// An earlier mount began this many changes of names, which a read-only mount cannot finish.
     HalfRenamed(u64),
+    /// What was recorded in the state folder could not be read, and is kept here.
+    Damaged(PathBuf),
     /// An earlier mount left bytes that nobody was promised; they are here.
     Kept(PathBuf),
 }

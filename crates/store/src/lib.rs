@@ -11,6 +11,7 @@ mod backing;
 mod body;
 mod cached;
 mod collect;
+mod damaged;
 mod disk;
 mod error;
 mod evict;

@@ -25,7 +25,7 @@ const NAME_BYTES_MAX: usize = 200;
 const NOTED_HOLES_MAX: usize = 1000;
 
 /// How many names are tried for one file.
-const NAMES_MAX: u32 = 10_000;
+pub(crate) const NAMES_MAX: u32 = 10_000;
 
 /// How many records are removed in one transaction.
 const BATCH_ROWS_MAX: usize = 256;

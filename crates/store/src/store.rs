@@ -8,6 +8,7 @@ use base::{Clock, Metrics};
 
 use crate::cached::Cached;
 use crate::collect::collect;
+use crate::damaged;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
@@ -69,6 +70,8 @@ struct Shared {
     journal: Journal,
     // Locks that say that we are alive; the journal has them too.
     owners: Arc<Owners>,
+    /// The database that was found damaged.
+    set_aside: Option<PathBuf>,
 }
 
 impl Store {
@@ -78,7 +81,7 @@ impl Store {
         let path = Path::new("/proc/sys/kernel/random/boot_id");
         let boot_id =
             fs::read_to_string(path).map_err(|error| Error::io("read boot id", path, error))?;
-        Store::assemble(options, (clock, metrics), Arc::new(Disk::default()), boot_id.trim())
+        Store::assemble(options, (clock, metrics), &Arc::new(Disk::default()), boot_id.trim())
     }
 
     /// Opens the state folder in a world that a test has made.
@@ -90,40 +93,48 @@ impl Store {
         metrics: Arc<Metrics>,
     ) -> Result<Store> {
         let disk = Arc::new(Disk::faulty(Arc::clone(&world.faults)));
-        Store::assemble(options, (clock, metrics), disk, &world.boot_id)
+        Store::assemble(options, (clock, metrics), &disk, &world.boot_id)
     }
 
     fn assemble(
         options: Options,
         (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
-        disk: Arc<Disk>,
+        disk: &Arc<Disk>,
         boot_id: &str,
     ) -> Result<Store> {
-        let layout = Layout::new(options.dir);
-        let dir = layout.dir().to_owned();
-        let folders = [dir.clone(), layout.objects(), layout.stage(), layout.recovery()];
+        let Options { dir, cache } = options;
+        let layout = Layout::new(dir);
+        let folders =
+            [layout.dir().to_owned(), layout.objects(), layout.stage(), layout.recovery()];
         for folder in &folders {
             let io = |error| Error::io("make folder", folder, error);
             disk.make_folder(folder).map_err(io)?;
         }
-        let (owners, company) = Owners::open(&layout, &disk)?;
-        let database = layout.database();
-        // Made here, so that it and what is put beside it are for nobody else to read.
-        disk.open_or_create(&database).map_err(|error| Error::io("open", &database, error))?;
-        let db = Db::open(&database, boot_id)?;
-        owners.enter(db.owner())?;
-        let space = Space::new(options.cache, &dir, Arc::clone(&disk), 0);
-        let ground = Arc::new(Ground::new(layout, disk, db, space, (clock, metrics)));
+        let (owners, company) = Owners::open(&layout, disk)?;
+        let begin = || {
+            let (clock, metrics) = (Arc::clone(&clock), Arc::clone(&metrics));
+            begin((layout.dir(), cache), (clock, metrics), disk, boot_id, (&owners, company))
+        };
+        let (ground, set_aside) = match begin() {
+            Err(error) if company == Company::None && damaged::is_damaged(&error) => {
+                let path = damaged::set_aside(&layout, disk, &error)?;
+                (begin()?, Some(path))
+            }
+            ground => (ground?, None),
+        };
         if company == Company::None {
-            recovery::sweep(&ground)?;
             owners.join()?;
         }
-        ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
         let table = Arc::new(Table::new(&ground));
         ground.space.set_collector(collector(&table, &ground));
         let owners = Arc::new(owners);
         let journal = Journal::new(&ground, &owners);
-        Ok(Store { shared: Arc::new(Shared { ground, table, journal, owners }) })
+        Ok(Store { shared: Arc::new(Shared { ground, table, journal, owners, set_aside }) })
+    }
+
+    /// Where the database is that was found damaged when the folder was opened, if it was.
+    pub fn set_aside(&self) -> Option<&Path> {
+        self.shared.set_aside.as_deref()
     }
 
     /// The backing file of the immutable version `identity` of `size` bytes, found or made. There
@@ -237,6 +248,29 @@ impl Store {
             }
         }
     }
+}
+
+/// Opens the database and, where nobody else is at work, puts in order what it speaks of.
+fn begin(
+    (dir, cache): (&Path, CacheLimit),
+    world: (Arc<dyn Clock>, Arc<Metrics>),
+    disk: &Arc<Disk>,
+    boot_id: &str,
+    (owners, company): (&Owners, Company),
+) -> Result<Arc<Ground>> {
+    let layout = Layout::new(dir.to_owned());
+    let database = layout.database();
+    // Made here, so that it and what is put beside it are for nobody else to read.
+    disk.open_or_create(&database).map_err(|error| Error::io("open", &database, error))?;
+    let db = Db::open(&database, boot_id)?;
+    owners.enter(db.owner())?;
+    let space = Space::new(cache, dir, Arc::clone(disk), 0);
+    let ground = Arc::new(Ground::new(layout, Arc::clone(disk), db, space, world));
+    if company == Company::None {
+        recovery::sweep(&ground)?;
+    }
+    ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
+    Ok(ground)
 }
 
 /// How room is made. The books do not keep the table alive.

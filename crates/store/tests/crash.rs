@@ -461,6 +461,33 @@ fn bytes_in_staging_that_nobody_knows_are_kept() {
 }
 
 #[test]
+fn a_database_that_cannot_be_read_is_set_aside_and_no_staged_byte_is_lost() {
+    // Its beginning, and its tables.
+    for offset in [0, 4096, 5 * 4096] {
+        let folder = Folder::new();
+        drop(folder.open());
+        std::fs::write(folder.path().join("staged/7-0"), b"whose are these").unwrap();
+        let database =
+            std::fs::File::options().write(true).open(folder.path().join("state.db")).unwrap();
+        database.write_all_at(&bytes(9, 0, 40_000), offset).unwrap();
+        let store = folder.open();
+        let aside = folder.path().join("recovery/state.db");
+        assert_eq!(store.set_aside(), Some(aside.as_path()), "damaged at {offset}");
+        let kept = ["state.db", "state.db.quayfs-note", "unknown-7-0", "unknown-7-0.quayfs-note"];
+        assert_eq!(folder.files("recovery"), kept);
+        let note = std::fs::read_to_string(aside.with_extension("db.quayfs-note")).unwrap();
+        assert!(note.starts_with("the database of the state folder could not be read"), "{note}");
+        // And from then on all is as with a new folder.
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, b"new bytes");
+        drop((staged, store));
+        let store = folder.open();
+        assert_eq!(store.set_aside(), None);
+        assert_eq!(store.orphans().unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn what_goes_to_recovery_never_replaces_anything() {
     let folder = Folder::new();
     let store = folder.open();

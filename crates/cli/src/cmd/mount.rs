@@ -114,6 +114,11 @@ pub(super) fn explain(notice: &Notice) -> String {
             "{changes} rename(s) that an earlier mount had not finished may show both names; the next \
              mount that may write finishes them"
         ),
+        Notice::Damaged(path) => format!(
+            "the database of the state folder is damaged and is kept in {}; bytes that were not in \
+             the bucket yet are beside it",
+            path.display()
+        ),
         Notice::Kept(path) => format!(
             "an earlier mount ended before these bytes were in the bucket; they are kept in {}",
             path.display()

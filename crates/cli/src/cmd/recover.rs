@@ -35,14 +35,17 @@ pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
             | Notice::Renamed(_)
             | Notice::Renaming(_)
             | Notice::HalfRenamed(_)
+            | Notice::Damaged(_)
             | Notice::Kept(_) => say(&mounting::explain(notice)),
         }
     }
     // Whoever asks in a script wants to know whether all is in the bucket now.
     let is_left = |notice: &Notice| match notice {
-        Notice::Waiting(_) | Notice::Renaming(_) | Notice::HalfRenamed(_) | Notice::ReadOnly(_) => {
-            true
-        }
+        Notice::Waiting(_)
+        | Notice::Renaming(_)
+        | Notice::HalfRenamed(_)
+        | Notice::Damaged(_)
+        | Notice::ReadOnly(_) => true,
         Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
     };
     Ok(if notices.iter().any(is_left) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
