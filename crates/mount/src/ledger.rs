@@ -13,7 +13,7 @@ use std::sync::Arc;
 use base::Ino;
 use namespace::{Ledger, LedgerFailed, RecordId};
 use store::{Op, OpId, OpKind, Replayed, Store};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::numbers::{Numbers, Writing};
 
@@ -84,6 +84,18 @@ impl Ledger for StoreLedger {
         let ops: Vec<OpId> = records.iter().map(|record| OpId::of(record.0)).collect();
         if let Err(error) = self.store.journal().all_done(&ops) {
             tracing::warn!(%error, "what is done stays in the journal");
+        }
+    }
+
+    fn sync(&self) {
+        let sync = || self.store.journal().sync();
+        // Others may have work for this thread while the disk takes its time.
+        let synced = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(sync),
+            Ok(_) | Err(_) => sync(),
+        };
+        if let Err(error) = synced {
+            tracing::warn!(%error, "the journal may not outlive a power cut");
         }
     }
 

@@ -21,6 +21,10 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     /// Strikes out what is done. Failure is logged only: what is done twice does no harm.
     fn strike(&self, records: &[RecordId]);
 
+    /// What was noted and struck out so far outlives a power cut, too, when this returns. Waits for
+    /// the disk. Failure is logged only: the cut is then what it would have been without.
+    fn sync(&self) {}
+
     /// The number that the file or folder at `path` keeps although its path says another.
     /// Asked for every node that is made: it is answered from memory.
     fn number(&self, path: &[u8]) -> Option<Ino>;

@@ -88,6 +88,12 @@ impl Journal {
         self.ground.db.append(kind.code(), payload).map(OpId)
     }
 
+    /// What was noted and struck out so far outlives a power cut, too, when this returns. Waits for
+    /// the disk, and for nobody else.
+    pub fn sync(&self) -> Result<()> {
+        self.ground.db.sync(&self.ground.disk)
+    }
+
     /// Strikes out an operation that is done.
     pub fn done(&self, op: OpId) -> Result<()> {
         self.ground.db.remove_ops(&[op.0])

@@ -74,7 +74,7 @@ impl Db {
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
     /// reads or writes meanwhile does.
     pub(crate) fn tidy(&self, disk: &Disk) -> Result<()> {
-        let log = self.path.with_extension("db-wal");
+        let log = self.log();
         let log_bytes = disk.len(&log).map_err(|error| Error::io("tidy", &log, error))?;
         if log_bytes <= LOG_BYTES_MAX {
             return Ok(());
@@ -83,6 +83,20 @@ impl Db {
         let Some(tidy) = self.tidy.try_lock() else { return Ok(()) };
         tidy.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
             .map_err(|error| Error::db("tidy", &self.path, error))
+    }
+
+    /// Brings what was committed so far to the disk. A transaction ends when the log has it, but the
+    /// log is only synced when it is moved into the database.
+    pub(crate) fn sync(&self, disk: &Disk) -> Result<()> {
+        let log = self.log();
+        let io = |error| Error::io("sync", &log, error);
+        // Without a log all is in the database.
+        let Some(file) = disk.open(&log).map_err(io)? else { return Ok(()) };
+        disk.sync(&file).map_err(io)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.path.with_extension("db-wal")
     }
 
     /// This run of the machine.

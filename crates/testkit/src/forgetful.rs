@@ -58,14 +58,23 @@ impl ForgetfulDisk {
 
     /// Cuts the power, and turns it on again; `seed` says what is left. Nobody may have a file open.
     pub fn cut(&mut self, seed: u64) {
+        let mut draws = draws(seed);
+        self.cut_with(&mut |limit| draws.next().unwrap_or(0) % limit);
+    }
+
+    /// As [`ForgetfulDisk::cut`], and nothing is left but what was synced.
+    pub fn cut_all(&mut self) {
+        self.cut_with(&mut |_| 0);
+    }
+
+    fn cut_with(&mut self, draw: &mut dyn FnMut(u64) -> u64) {
         let Mounted { session, disk } = self.mounted.take().expect("mounted but for a cut");
         // Without this the kernel would remember what the disk does not.
         wait::until("the disk to be free", FREE_WITHIN, || {
             session.unmount(Unmount::Normal).is_ok()
         });
         session.wait().expect("the disk serves until its end");
-        let mut draws = draws(seed);
-        let left = disk.after_cut(&mut |limit| draws.next().unwrap_or(0) % limit);
+        let left = disk.after_cut(draw);
         self.mounted = Some(mount(&self.path, left, &self.runtime));
     }
 }

@@ -1,15 +1,19 @@
 //! The power goes at moments of chance, and the disk forgets what was not synced: the mount comes up
 //! again, and the bucket has what was promised and nothing that is torn.
 
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use testkit::{
-    Account, ForgetfulDisk, MinIo, Moves, Plan, Writer, is_long, python, run, sha256_tree,
+    Account, ForgetfulDisk, MinIo, Moves, Opening, Plan, Program, Shape, SlowLink, Writer, is_long,
+    noise, python, run, sha256_tree, wait, write_new,
 };
 
-use crate::promises;
+use crate::{SOON, holds, mounted, names, promises};
 
 const ROUNDS_SHORT: u64 = 20;
 const ROUNDS_LONG: u64 = 200;
@@ -31,8 +35,7 @@ fn whatever_was_promised_is_in_the_bucket_whenever_the_power_goes() {
         disk.cut(round);
         let mount = mount.abandon().mount();
         let found = bucket.sha256_tree("");
-        // The journal may have forgotten a rename that was under way.
-        let complaints = account.settle(&found, Moves::MayBeCopies);
+        let complaints = account.settle(&found, Moves::AreWhole);
         assert_eq!(complaints, Vec::<String>::new(), "round {round}");
         // What is read of the cache that is left is what the bucket has.
         let here = sha256_tree(mount.path());
@@ -40,6 +43,60 @@ fn whatever_was_promised_is_in_the_bucket_whenever_the_power_goes() {
         plan = mount.umount();
     }
     assert!(0 < account.count(), "nothing was ever promised");
+}
+
+#[test]
+fn a_rename_that_was_over_before_a_power_cut_is_not_done_again() {
+    let mut disk = ForgetfulDisk::new();
+    let (store, state) = (MinIo::shared(), disk.path().join("state"));
+    let bucket = store.bucket();
+    let link = SlowLink::to(store.address(), Shape::default());
+    let plan = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).state_in(&state);
+    let mount = plan.mount();
+    fs::create_dir(mount.join("a")).unwrap();
+    write_new(&mount.join("a/old"), b"old").unwrap();
+    // That it has begun reaches the disk, that it is over does not.
+    link.hold_answers_to(&format!("PUT /{}/b/", bucket.name()));
+    thread::scope(|scope| {
+        let renaming = scope.spawn(|| fs::rename(mount.join("a"), mount.join("b")));
+        wait::until("the copies to be made", SOON, || 0 < link.held());
+        is_an_earlier_boot(&state, 0);
+        link.release();
+        renaming.join().unwrap().unwrap();
+    });
+    fs::create_dir(mount.join("a")).unwrap();
+    write_new(&mount.join("a/new"), b"new").unwrap();
+    mount.kill();
+    disk.cut_all();
+    let mount = mount.abandon().mount();
+    assert_eq!(bucket.sha256_tree("").into_keys().collect::<Vec<_>>(), ["a/new", "b/old"]);
+    assert_eq!(names(&mount.join("a")), ["new"]);
+    assert_eq!(names(&mount.join("b")), ["old"]);
+    mount.umount();
+}
+
+#[test]
+fn a_damaged_database_keeps_neither_the_mount_nor_the_bytes_from_their_owner() {
+    let (bucket, mount) = mounted();
+    write_new(&mount.join("closed"), b"in the bucket").unwrap();
+    let bytes = noise(1, 700_000);
+    let mut program = Program::open(&mount.join("unclosed"), Opening::Whole).unwrap();
+    program.write(&bytes).unwrap();
+    mount.kill();
+    drop(program);
+    let database = File::options().write(true).open(mount.state().join("state.db")).unwrap();
+    database.write_all_at(&noise(2, 100_000), 0).unwrap();
+    // It has every page of so young a database, and would make good for it.
+    fs::remove_file(mount.state().join("state.db-wal")).unwrap();
+    let attempt = mount.abandon().attempt();
+    let said = attempt.finished.report();
+    assert!(attempt.finished.stderr.contains("recovery/state.db"), "not a word of it: {said}");
+    let mount = attempt.ok();
+    assert!(holds(&mount.state().join("recovery"), &bytes), "the bytes are nowhere: {said}");
+    assert_eq!(fs::read(mount.join("closed")).unwrap(), b"in the bucket");
+    write_new(&mount.join("new"), b"also").unwrap();
+    assert_eq!(bucket.keys(), ["closed", "new"]);
+    mount.umount();
 }
 
 /// What runs on the state folder now is another run of the machine than what comes next.

@@ -50,7 +50,7 @@ impl Shared {
                 Key::from(format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one)).as_str());
             Exchange { between: alike(&between, &one), one, other }
         };
-        let of = self.note_ahead(OP, &Record::Exchange(exchange.clone()))?;
+        let of = self.note_for_good(OP, &Record::Exchange(exchange.clone()))?;
         let who = Who { one: (from.0, from.1.clone(), one), other: (to.0, to.1.clone(), other) };
         let mut swap = Swap::new(exchange, of, Some(who));
         let Err(error) = self.go_on(&mut swap).await else { return Ok(()) };
@@ -93,7 +93,7 @@ impl Shared {
             let removed = self.remove_what(&route.from, &cargo.marks).await;
             removed.map_err(|error| Error::remote(OP, error))?;
             let stage = Record::Stage { of: swap.of, done: swap.done as u64 + 1 };
-            swap.records.push(self.note_ahead(OP, &stage)?);
+            swap.records.push(self.note_for_good(OP, &stage)?);
             self.line_leaves(&route.from)?;
             swap.done += 1;
             (swap.phase, swap.destination) = (Phase::default(), Destination::Free);

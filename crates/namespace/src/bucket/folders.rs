@@ -48,7 +48,7 @@ impl Shared {
             }
         }
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
-        let of = self.note_ahead(OP, &record)?;
+        let of = self.note_for_good(OP, &record)?;
         let mut cargo = Cargo::default();
         let cleared = match over {
             Some(_) => self.clear_hidden(OP, &route.to).await,
@@ -114,7 +114,7 @@ impl Shared {
         }
         // In this order: who finishes the move carries the line until it has landed, and not after.
         let before = self.line_lands(source, &route.to)?;
-        self.note_ahead(OP, &Record::Landed { of }).inspect_err(|_| self.line_stays(before))
+        self.note_for_good(OP, &Record::Landed { of }).inspect_err(|_| self.line_stays(before))
     }
 
     /// A move failed: the old names stay, and what was copied goes. `records` is what the journal
@@ -128,6 +128,7 @@ impl Shared {
         // Who asked hears of the failure, so that no later mount may finish it.
         let undone = self.ledger.append(&Record::Undone { of: records[0] }.to_bytes());
         let is_noted = undone.is_ok();
+        self.ledger.sync();
         records.extend(undone);
         match self.uncopy(&route, &cargo.marks).await {
             Ok(()) => {

@@ -120,7 +120,7 @@ impl Shared {
             },
             Rest::Old { dir, stored, record } => match self.remove_old(dir, &stored).await {
                 Ok(()) => {
-                    self.ledger.strike(&[record]);
+                    self.strike_for_good(&[record]);
                     Ok(())
                 }
                 Err(error) => Err((Rest::Old { dir, stored, record }, error)),
@@ -161,7 +161,7 @@ impl Shared {
         let Unclear { source, from, to, stored, planned, record } = unclear;
         let landed = self.arrived(stored, planned).await?;
         let Some(landed) = landed else {
-            self.ledger.strike(&[*record]);
+            self.strike_for_good(&[*record]);
             return Ok(None);
         };
         self.land_file((from.0, &from.1), (to.0, &to.1), *source, Landing::Object(landed));

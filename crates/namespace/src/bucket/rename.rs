@@ -214,13 +214,13 @@ impl Shared {
             self.keep_folder(OP, from.0, from.1).await.map_err(Failed::Before)?;
         }
         let key = planned.to.clone();
-        let record = self.note_ahead(OP, &Record::MoveFile(planned.clone()));
+        let record = self.note_for_good(OP, &Record::MoveFile(planned.clone()));
         let record = record.map_err(Failed::Before)?;
         let version = match self.copy_once(&stored, &planned, &condition).await {
             Ok(version) => version,
             Err(Uncopied::Not(error)) => {
                 // Who asked hears of it: no later mount may finish it.
-                self.ledger.strike(&[record]);
+                self.strike_for_good(&[record]);
                 return Err(Failed::Before(error));
             }
             Err(Uncopied::Unclear(error)) => {
@@ -241,7 +241,7 @@ impl Shared {
                 });
             }
             Err(error) if is_changed => {
-                self.ledger.strike(&[record]);
+                self.strike_for_good(&[record]);
                 return Err(Failed::After(error));
             }
             Ok(_) | Err(_) => {}
@@ -260,7 +260,7 @@ impl Shared {
             let rest = Rest::Old { dir: from.0, stored, record };
             return Err(Failed::Unfinished(error, Box::new(rest)));
         }
-        self.ledger.strike(&[record]);
+        self.strike_for_good(&[record]);
         Ok(())
     }
 

@@ -76,6 +76,22 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// As [`Shared::note_ahead`], for what must not be forgotten at a power cut.
+    pub(super) fn note_for_good(&self, op: &'static str, record: &Record) -> Result<RecordId> {
+        let noted = self.note_ahead(op, record)?;
+        self.ledger.sync();
+        Ok(noted)
+    }
+
+    /// Strikes out what must not come back at a power cut: what was moved before would be taken for
+    /// what has its old name by then.
+    pub(super) fn strike_for_good(&self, records: &[RecordId]) {
+        self.ledger.strike(records);
+        self.ledger.sync();
+    }
+}
+
 impl State {
     /// The entry `name` for what is remembered of `ino`, which the kernel will hold.
     pub(super) fn entry(&mut self, name: &Name, ino: Ino) -> Entry {
