@@ -7,6 +7,9 @@ use aws_sdk_s3::config::interceptors::BeforeDeserializationInterceptorContextRef
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
 
+/// The status of an answer that has no body.
+const NO_CONTENT: u16 = 204;
+
 /// Refuses such pages. What refuses an answer is a failure in passing.
 #[derive(Debug)]
 pub(super) struct NoPages;
@@ -25,8 +28,11 @@ impl Intercept for NoPages {
         let answer = context.response();
         let headers = answer.headers();
         let kind = headers.get("content-type");
-        // An object may be a page, but each has a version.
-        if answer.status().is_success() && is_page(kind) && headers.get("etag").is_none() {
+        let status = answer.status();
+        // An answer without a body is none, whatever its type; an object may be one, but each has a
+        // version.
+        let has_body = status.as_u16() != NO_CONTENT;
+        if status.is_success() && has_body && is_page(kind) && headers.get("etag").is_none() {
             return Err("a page for people instead of an answer".into());
         }
         Ok(())
