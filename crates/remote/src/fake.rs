@@ -4,6 +4,7 @@
 //! when told to. All clones are the same store, so a test keeps one to look at from the side.
 
 mod gate;
+mod list;
 mod schedule;
 
 pub use gate::Gate;
@@ -20,11 +21,12 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
-    Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UNFINISHED_MAX,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UNFINISHED_MAX,
     Unfinished, UploadId, Version, metadata,
 };
 use gate::Gates;
+use list::list;
 use schedule::Schedule;
 
 /// What a call does to the state, before it is known for which key.
@@ -32,9 +34,6 @@ type Step<T> = std::result::Result<T, ErrorKind>;
 
 /// The pieces in which bodies come, so that readers meet more than one.
 const PIECE_BYTES: u64 = 64 << 10;
-
-/// When the first object was written.
-const FIRST_SECS: i64 = 1_700_000_000;
 
 /// An object store in memory.
 #[derive(Clone, Debug)]
@@ -251,7 +250,9 @@ impl State {
     }
 
     fn list(&mut self, request: &ListRequest) -> Page {
-        let Some(listed) = &mut self.listed else { return list(&self.objects, request) };
+        let Some(listed) = &mut self.listed else {
+            return list(&self.objects, |object| &object.meta, request);
+        };
         let token = request.continuation.as_ref().and_then(|token| token.split_once('@'));
         let (number, continuation) = if let Some((number, token)) = token {
             (number.parse().unwrap_or(0), Some(token.to_owned()))
@@ -259,56 +260,15 @@ impl State {
             listed.push(self.objects.clone());
             (listed.len() - 1, None)
         };
-        let page = list(&listed[number], &ListRequest { continuation, ..request.clone() });
+        let request = ListRequest { continuation, ..request.clone() };
+        let page = list(&listed[number], |object| &object.meta, &request);
         Page { next: page.next.map(|token| format!("{number}@{token}")), ..page }
     }
 }
 
 /// When so many writes were done.
 fn time_of(writes: u32) -> Timestamp {
-    Timestamp { secs: FIRST_SECS + i64::from(writes), nanos: 0 }
-}
-
-fn list(objects: &BTreeMap<Key, Object>, request: &ListRequest) -> Page {
-    let prefix = request.prefix.as_bytes();
-    let (from, past) = match (&request.continuation, &request.start_after) {
-        (Some(token), _) => (decode(token), true),
-        (None, Some(key)) => (key.as_bytes().to_vec(), false),
-        (None, None) => (Vec::new(), false),
-    };
-    let mut entries: Vec<Entry> = Vec::new();
-    let keys = objects.range(Key::from(&from[..])..).skip_while(|(key, _)| {
-        // Behind an earlier page's folded prefix all of it is done with.
-        let done = past && from.ends_with(b"/") && request.delimited && from != prefix;
-        key.as_bytes() == from && !from.is_empty() || done && key.as_bytes().starts_with(&from)
-    });
-    for (key, object) in keys.filter(|(key, _)| key.as_bytes().starts_with(prefix)) {
-        let rest = &key.as_bytes()[prefix.len()..];
-        let slash = rest.iter().position(|&byte| byte == b'/').filter(|_| request.delimited);
-        let entry = if let Some(slash) = slash {
-            Entry::Prefix(Key::from(&key.as_bytes()[..=prefix.len() + slash]))
-        } else {
-            let meta = Meta { metadata: Metadata::new(), ..object.meta.clone() };
-            Entry::Object(key.clone(), meta)
-        };
-        if entries.last() == Some(&entry) {
-            continue;
-        }
-        if entries.len() == usize::from(request.entries_max.max(1)) {
-            let next = entries.last().map(|last| encode(last.key()));
-            return Page { entries, next };
-        }
-        entries.push(entry);
-    }
-    Page { entries, next: None }
-}
-
-fn encode(key: &Key) -> String {
-    key.as_bytes().iter().map(|&byte| char::from(byte)).collect()
-}
-
-fn decode(token: &str) -> Vec<u8> {
-    token.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(u8::MAX)).collect()
+    Timestamp { secs: 1_700_000_000 + i64::from(writes), nanos: 0 }
 }
 
 fn check_write(op: Op, key: &Key, options: &PutOptions) -> Result<()> {
@@ -497,9 +457,8 @@ impl Remote for Fake {
                 found.push((upload.begun, UploadId(id.clone())));
             }
             found.sort_by_key(|(begun, _)| *begun);
-            found.truncate(UNFINISHED_MAX);
             let unfinished = |(begun, upload)| Unfinished { upload, since: time_of(begun) };
-            Ok(found.into_iter().map(unfinished).collect())
+            Ok(found.into_iter().take(UNFINISHED_MAX).map(unfinished).collect())
         };
         Ok(self.call(Op::Uploads, key, act).await?.0)
     }
@@ -531,8 +490,8 @@ impl Remote for Fake {
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
         let short = self.page_entries_max.load(Ordering::Relaxed);
-        let request =
-            ListRequest { entries_max: request.entries_max.min(short), ..request.clone() };
+        let entries_max = request.entries_max.min(short);
+        let request = ListRequest { entries_max, ..request.clone() };
         let act = |state: &mut State| Ok(state.list(&request));
         Ok(self.call(Op::List, &request.prefix, act).await?.0)
     }

@@ -32,6 +32,7 @@ use crate::{
     Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
     UploadId, Version, metadata,
 };
+use server::PartChecks;
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
 /// given up long before. One value for all, because each has its own pool of connections.
@@ -58,17 +59,6 @@ enum Payload {
     Signed,
     /// TLS keeps others out, and a hash costs more than all the rest of an upload.
     Plain,
-}
-
-/// How the store checks that it got the bytes of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PartChecks {
-    /// By the signature of the request, of which they are a part.
-    Signature,
-    /// By checksums that the upload announces.
-    Announced,
-    /// By checksums that it does not announce.
-    Unannounced,
 }
 
 impl fmt::Debug for S3 {

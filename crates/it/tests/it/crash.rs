@@ -1,13 +1,11 @@
 //! The daemon is killed without a word: what was promised is in the bucket, what was not is kept.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::sync::mpsc;
 
 use rustix::io::Errno;
 use testkit::{
-    MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, close, mounted_at, noise, wait,
-    write_new,
+    MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, mounted_at, noise, wait, write_new,
 };
 
 use crate::{SOON, TTL, errno, holds, mounted, names};
@@ -126,12 +124,10 @@ pub(crate) fn dead_while_uploading(bytes: &[u8]) -> (testkit::Bucket<'static>, S
     // Nothing of it may reach the store, not even late.
     link.stop_requests_to(&format!("PUT /{}/file", bucket.name()));
     std::thread::scope(|scope| {
-        let path = mount.join("file");
-        scope.spawn(move || {
-            let mut file = File::create(path).unwrap();
-            file.write_all(bytes).unwrap();
-            assert!(close(file).is_err(), "closed by a dead daemon");
-        });
+        // Of another process: no child of a test running beside this one closes it too.
+        let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+        program.write(bytes).unwrap();
+        scope.spawn(move || assert!(program.close().is_err(), "closed by a dead daemon"));
         wait::until("the upload to be under way", SOON, || link.stopped() > 0);
         mount.kill();
     });

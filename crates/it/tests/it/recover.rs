@@ -93,7 +93,7 @@ fn a_sync_brings_what_is_below_a_path_to_the_bucket() {
     }
     let outside = run(mount.plan().command(["sync", "/"]).current_dir("/"), WITHIN);
     assert!(
-        !outside.status.success() && outside.stderr.contains("no mount"),
+        !outside.status.success() && outside.stderr.contains("not mounted"),
         "{}",
         outside.report()
     );

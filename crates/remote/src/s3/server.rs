@@ -7,7 +7,16 @@ use aws_sdk_s3::config::interceptors::BeforeDeserializationInterceptorContextRef
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
 
-use super::PartChecks;
+/// How the store checks that it got the bytes of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartChecks {
+    /// By the signature of the request, of which they are a part.
+    Signature,
+    /// By checksums that the upload announces.
+    Announced,
+    /// By checksums that it does not announce.
+    Unannounced,
+}
 
 /// How uploads to the server of a bucket are to be checked.
 pub(super) async fn part_checks(client: &Client, bucket: &str) -> PartChecks {
@@ -49,8 +58,7 @@ impl Intercept for Named {
 
 #[cfg(test)]
 mod tests {
-    use super::part_checks_of;
-    use crate::s3::PartChecks;
+    use super::{PartChecks, part_checks_of};
 
     #[test]
     fn only_minio_is_spared_announcements() {

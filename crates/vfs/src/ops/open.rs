@@ -85,7 +85,16 @@ impl Vfs {
         };
         self.inodes.refer(ino);
         file.touch(self.clock.wall());
-        let opened = self.open_entered(&file, access, opener)?;
+        let opened = match self.open_entered(&file, access, opener) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let unlinked = self.namespace.unlink(parent, &name).await;
+                self.files.unname(ino);
+                self.files.leave(&file);
+                self.retire(&file);
+                return Err(unlinked.err().map_or(error, Error::from));
+            }
+        };
         match self.hand_out(entry.attr) {
             Ok(attr) => Ok((attr, opened)),
             Err(error) => {
