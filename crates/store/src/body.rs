@@ -28,6 +28,8 @@ pub(crate) struct Body {
     pub origin: Option<Origin>,
     /// What is changed now is changed at this moment.
     pub now: Moment,
+    /// When it was last made shorter.
+    pub cut_at: Moment,
     /// What is in the file itself.
     pub extents: Extents,
     /// Where the newest bytes live.
@@ -98,6 +100,7 @@ impl Body {
             base: None,
             origin: None,
             now: 1,
+            cut_at: 0,
             extents: Extents::default(),
             residency,
             frozen: None,
@@ -142,6 +145,7 @@ impl Body {
     pub(crate) fn cut(&mut self, size: u64) {
         if size < self.size {
             self.extents.resized(size);
+            self.cut_at = self.now;
         }
         self.size = size;
         if let Some(view) = &mut self.base {

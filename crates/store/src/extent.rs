@@ -13,7 +13,7 @@ use crate::piece::PieceV1;
 
 /// A moment in the life of a staged file: they are counted, and each seal begins a new one. Bytes of
 /// a version that was there before are of moment 0.
-pub(crate) type Moment = u32;
+pub type Moment = u32;
 
 /// The version of which the bucket has what was not changed of a file.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ struct Granule {
     is_here: bool,
     // When what it has of the version below was last changed.
     changed: Moment,
+    // When it was last written.
+    written: Moment,
     sum: Sum,
 }
 
@@ -87,6 +89,12 @@ impl Extents {
         self.granule(granule).changed = now;
     }
 
+    /// Whether anything of `range` was written after the moment `since`.
+    pub(crate) fn is_written_since(&self, range: ByteRange, since: Moment) -> bool {
+        granule::touched(range)
+            .any(|granule| self.existing(granule).is_some_and(|granule| since < granule.written))
+    }
+
     /// The granules of the first `end` bytes that were not changed after the moment `since`.
     pub(crate) fn unchanged(&self, end: u64, since: Moment) -> GranuleSet {
         let mut set = GranuleSet::all_of(end);
@@ -122,11 +130,12 @@ impl Extents {
 
     /// Notes that `bytes` are about to be written at `offset`: what they change is not summed until
     /// [`wrote`](Extents::wrote) says that they are there.
-    pub(crate) fn will_write(&mut self, range: ByteRange) {
+    pub(crate) fn will_write(&mut self, range: ByteRange, now: Moment) {
         for granule in granule::touched(range) {
             let start = granule * GRANULE_BYTES;
             let from = range.start().saturating_sub(start);
             let state = self.granule(granule);
+            state.written = now;
             if from < u64::from(state.sum.len) {
                 state.sum = Sum::default();
             }
@@ -157,7 +166,7 @@ impl Extents {
 
     /// Notes that `range` is about to become zeros without a write. What was never touched is not
     /// touched by this: a hole may be of terabytes.
-    pub(crate) fn will_punch(&mut self, range: ByteRange) {
+    pub(crate) fn will_punch(&mut self, range: ByteRange, now: Moment) {
         let granules = granule::touched(range);
         let (first, last) = (granules.start, granules.end - 1);
         let pieces = granule::place(first).0..=granule::place(last).0;
@@ -165,8 +174,11 @@ impl Extents {
             let start = at as u64 * PIECE_GRANULES;
             for (granule, state) in (start..).zip(&mut piece.granules) {
                 let from = range.start().saturating_sub(granule * GRANULE_BYTES);
-                if granules.contains(&granule) && from < u64::from(state.sum.len) {
-                    state.sum = Sum::default();
+                if granules.contains(&granule) {
+                    state.written = now;
+                    if from < u64::from(state.sum.len) {
+                        state.sum = Sum::default();
+                    }
                 }
             }
             piece.unsaved = true;
@@ -315,7 +327,7 @@ mod tests {
 
     fn write(extents: &mut Extents, offset: u64, bytes: &[u8]) {
         let range = base::ByteRange::at(offset, bytes.len() as u64).unwrap();
-        extents.will_write(range);
+        extents.will_write(range, 1);
         extents.wrote(offset, bytes);
     }
 }

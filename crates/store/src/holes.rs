@@ -39,7 +39,7 @@ impl Staged {
         }
         self.will_change(body, Some(range))?;
         body.will_differ(range);
-        body.extents.will_punch(range);
+        body.extents.will_punch(range, body.now);
         body.file.punch(range).map_err(|error| self.io("punch", error))?;
         // Zeros of our own from here on, where the base would show through.
         for granule in range.below(body.visible()).into_iter().flat_map(granule::touched) {

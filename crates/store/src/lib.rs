@@ -46,6 +46,7 @@ mod table;
 pub use backing::BackingFile;
 pub use cached::Cached;
 pub use error::{Error, ErrorKind, Result};
+pub use extent::Moment;
 #[cfg(feature = "testing")]
 pub use faulty_disk::Faults;
 pub use granule::GRANULE_BYTES;

@@ -7,6 +7,7 @@ use base::ByteRange;
 use crate::backing::BackingFile;
 use crate::body::{Body, Home, Lent, Recorded};
 use crate::error::{ErrorKind, Result};
+use crate::extent::Moment;
 use crate::frozen::Frozen;
 use crate::granule_set::GranuleSet;
 use crate::residency::{Action, Epoch, Event, Residency};
@@ -22,6 +23,7 @@ pub struct Sealed {
     staged: Arc<Staged>,
     size: u64,
     epoch: Epoch,
+    moment: Moment,
     origin: Option<Box<[u8]>>,
     unchanged: GranuleSet,
     missing: GranuleSet,
@@ -84,13 +86,15 @@ impl Staged {
         let size = body.size;
         let (unchanged, missing) = (body.unchanged(), body.missing_all());
         let origin = body.origin.as_ref().map(|origin| origin.identity.clone());
+        let moment = body.now;
         body.now += 1;
         if missing.is_empty() {
             body.base = None;
         }
         drop(guard);
         let staged = Arc::clone(self);
-        let sealed = Sealed { staged, size, epoch, origin, unchanged, missing, fate: Fate::Open };
+        let sealed =
+            Sealed { staged, size, epoch, moment, origin, unchanged, missing, fate: Fate::Open };
         self.save_from_kernel(size)?;
         Ok(sealed)
     }
@@ -187,6 +191,11 @@ impl Sealed {
     /// Which seal of its file it is.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// When it was sealed: what was read in an earlier moment, and not written since, is of it.
+    pub fn moment(&self) -> Moment {
+        self.moment
     }
 
     /// The version that it was made from, if something of that is left in it.

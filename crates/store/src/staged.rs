@@ -12,7 +12,7 @@ use crate::backing::BackingFile;
 use crate::body::{Body, Lent, Recorded};
 use crate::cached::Cached;
 use crate::error::{Error, ErrorKind, Result};
-use crate::extent::Sum;
+use crate::extent::{Moment, Sum};
 use crate::granule::{self, GRANULE_BYTES};
 use crate::granule_set::GranuleSet;
 use crate::ground::Ground;
@@ -80,7 +80,7 @@ impl Staged {
         self.will_change(body, Some(range))?;
         self.ground.space.make_way(range.len());
         body.will_differ(range);
-        body.extents.will_write(range);
+        body.extents.will_write(range, body.now);
         let mut result = body.file.write(bytes, offset);
         if let Err(error) = &result
             && Error::is_full(error)
@@ -211,6 +211,30 @@ impl Staged {
     /// What of it is as in the version that it was made from.
     pub fn unchanged(&self) -> GranuleSet {
         self.look(Body::unchanged).unwrap_or_default()
+    }
+
+    /// Begins a new moment, in which all of `range` can be read: what is written to it from now on is
+    /// [told](Staged::is_written_since). `None` if not all of it was written here, or if the kernel may
+    /// write to it unseen.
+    pub fn begin_moment(&self, range: ByteRange) -> Option<Moment> {
+        let mut guard = self.guard("begin").ok()?;
+        let body = guard.body();
+        let is_here = granule::touched(range).all(|granule| body.extents.is_here(granule));
+        if !is_here || body.size < range.end() || body.lent == Lent::ToKernel {
+            return None;
+        }
+        body.now += 1;
+        Some(body.now - 1)
+    }
+
+    /// Whether anything of `range` may have been changed after the moment `since`.
+    pub fn is_written_since(&self, range: ByteRange, since: Moment) -> bool {
+        let is_written = self.look(|body| {
+            body.lent == Lent::ToKernel
+                || since < body.cut_at
+                || body.extents.is_written_since(range, since)
+        });
+        is_written.unwrap_or(true)
     }
 
     /// The version that it was made from, if something of it may be left.

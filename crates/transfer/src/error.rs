@@ -25,6 +25,11 @@ impl Error {
         matches!(self, Error::Remote(error) if error.kind == remote::ErrorKind::Unsupported)
     }
 
+    /// Whether what was spoken of is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Remote(error) if error.kind == remote::ErrorKind::NotFound)
+    }
+
     /// Whether the local disk had no room, so that reading past the cache may still work.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Store(error) if error.kind == store::ErrorKind::Full)

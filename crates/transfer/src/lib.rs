@@ -3,6 +3,7 @@
 //! A [`Download`] brings the bytes of one file version into the store as they are read, each range
 //! once. An [`Uploader`] brings a sealed version to the object store. Neither knows names.
 
+mod begun;
 mod download;
 mod error;
 mod fetch;
@@ -13,6 +14,7 @@ mod readahead;
 mod schedule;
 mod upload;
 
+pub use begun::{Begun, Early};
 pub use download::Download;
 pub use error::{Error, Result};
 pub use schedule::{Fetcher, FetcherOptions};

@@ -5,7 +5,7 @@
 //! object, those further back are larger.
 
 use base::ByteRange;
-use remote::Personality;
+use remote::{PartNumber, Personality};
 
 /// The shares of a store's parts, in percent, and how many times larger than the first they are. With
 /// parts of 16 MiB and 10,000 of them: 16 MiB up to 15.6 GiB, 64 MiB up to 140.6 GiB, 256 MiB up to
@@ -67,6 +67,16 @@ impl Grid {
         let Tier { start, part_bytes, .. } = *tier.expect("the offset is within reach");
         let from = start + (offset - start) / part_bytes * part_bytes;
         ByteRange::at(from, part_bytes).expect("a part is not empty")
+    }
+
+    /// The number of the part that begins at `start`, from 1.
+    pub(crate) fn number_at(&self, start: u64) -> PartNumber {
+        let before: u64 = self
+            .tiers
+            .iter()
+            .map(|tier| start.min(tier.end).saturating_sub(tier.start) / tier.part_bytes)
+            .sum();
+        PartNumber(1 + u32::try_from(before).expect("a store counts its parts so"))
     }
 
     /// The parts of a file of `size` bytes, in order; the last may be shorter than others.
@@ -143,6 +153,7 @@ pub(crate) mod tests {
             for (at, part) in parts.iter().enumerate() {
                 prop_assert_eq!(part.start(), next);
                 prop_assert!(part.len() <= store.part_bytes_max);
+                prop_assert_eq!(grid.number_at(part.start()).0 as usize, at + 1);
                 prop_assert!(at < 3000 && (at as u64) < u64::from(parts_max));
                 next = part.end();
             }

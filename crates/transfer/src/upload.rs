@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan};
-use crate::{Download, Error, Result};
+use crate::{Begun, Download, Error, Result};
 
 /// Bounds on uploading.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,9 @@ pub struct UploadJob<'a> {
     pub original: Option<Original<'a>>,
     /// Where to read what was not changed and is not here.
     pub base: Option<&'a Arc<Download>>,
+    /// The upload that began while the file was written, if its key and metadata are still right. It
+    /// is over when this job is, however that ends.
+    pub begun: Option<&'a Begun>,
 }
 
 /// An upload under way.
@@ -54,9 +57,9 @@ struct Sending<'a> {
 /// Sends sealed versions to an object store.
 #[derive(Debug)]
 pub struct Uploader {
-    remote: Arc<dyn Remote>,
-    budget: Budget,
-    requests: Semaphore,
+    pub(crate) remote: Arc<dyn Remote>,
+    pub(crate) budget: Budget,
+    pub(crate) requests: Semaphore,
     /// Held by the one part that is fetched for.
     fetching: Semaphore,
     rng: Arc<Rng>,
@@ -90,7 +93,11 @@ impl Uploader {
         metadata.insert(UPLOAD_ID.to_owned(), job.id.to_owned());
         let options = PutOptions { condition: job.condition.clone(), metadata };
         let sending = Sending { sealed, job, options: &options };
-        let pieces = match self.plan(sealed.size(), sealed.unchanged(), job.original) {
+        let planned = self.plan(sealed.size(), sealed.unchanged(), job.original);
+        if let (Some(begun), Plan::Whole | Plan::TooLarge) = (job.begun, &planned) {
+            self.end(begun).await;
+        }
+        let pieces = match planned {
             Plan::Whole => return self.put(&sending).await,
             Plan::Parts(pieces) => pieces,
             Plan::TooLarge => {
@@ -98,6 +105,18 @@ impl Uploader {
                 return Err(error.because("larger than the store's largest object").into());
             }
         };
+        if let Some(begun) = job.begun {
+            let sent = self.send_rest(&sending, begun).await;
+            let is_gone = |error: &Error| error.is_unsupported() || error.is_not_found();
+            if !sent.as_ref().is_err_and(is_gone) {
+                return sent;
+            }
+            // Somebody has removed its parts, perhaps.
+            let ids = [begun.id.clone()];
+            if let Some(meta) = self.written_by(job.key, &ids).await? {
+                return Ok(meta.version);
+            }
+        }
         let has_copies = pieces.iter().any(|piece| piece.source == Source::Copied);
         let sent = self.put_parts(&sending, &pieces).await;
         if has_copies && sent.as_ref().is_err_and(Error::is_unsupported) {
@@ -136,7 +155,11 @@ impl Uploader {
             original_bytes: original.size,
             unchanged,
         });
-        plan(size, &Grid::new(self.options.part_bytes, store), store, copies)
+        plan(size, &self.grid(), store, copies)
+    }
+
+    pub(crate) fn grid(&self) -> Grid {
+        Grid::new(self.options.part_bytes, self.remote.personality())
     }
 
     /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
@@ -157,21 +180,42 @@ impl Uploader {
     }
 
     async fn put_parts(&self, sending: &Sending<'_>, pieces: &[Piece]) -> Result<Version> {
-        let Sending { job: UploadJob { key, condition, .. }, options, .. } = *sending;
-        let upload = self.remote.upload_create(key, options).await?;
-        let sent = self.send_parts(sending, &upload, pieces).await;
+        let upload = self.remote.upload_create(sending.job.key, sending.options).await?;
+        self.send_and_complete(sending, &upload, pieces, Vec::new()).await
+    }
+
+    /// Sends what was not sent ahead, or was changed since.
+    async fn send_rest(&self, sending: &Sending<'_>, begun: &Begun) -> Result<Version> {
+        let Plan::Parts(pieces) =
+            self.plan(sending.sealed.size(), sending.sealed.unchanged(), None)
+        else {
+            unreachable!("the file was not cut since the plan was made")
+        };
+        let sealed = sending.sealed;
+        let ahead = numbered(&pieces)
+            .filter_map(|(number, piece)| Some((number, begun.tag(piece.range, sealed)?)))
+            .collect();
+        self.send_and_complete(sending, &begun.upload, &pieces, ahead).await
+    }
+
+    async fn send_and_complete(
+        &self,
+        sending: &Sending<'_>,
+        upload: &UploadId,
+        pieces: &[Piece],
+        ahead: Vec<(PartNumber, PartTag)>,
+    ) -> Result<Version> {
+        let UploadJob { key, condition, .. } = sending.job;
+        let sent = self.send_parts(sending, upload, pieces, ahead).await;
         let completed = match sent {
             Ok(tags) => {
-                let completed = self.remote.upload_complete(key, &upload, &tags, condition).await;
+                let completed = self.remote.upload_complete(key, upload, &tags, condition).await;
                 completed.map_err(Error::from)
             }
             Err(error) => Err(error),
         };
         if completed.is_err() {
-            // The parts would cost money for ever. A failure to remove them must not hide the first.
-            if let Err(error) = self.remote.upload_abort(key, &upload).await {
-                tracing::warn!(%error, "an unfinished upload could not be removed");
-            }
+            self.clear(key, upload).await;
         }
         completed
     }
@@ -181,13 +225,15 @@ impl Uploader {
         sending: &Sending<'_>,
         upload: &UploadId,
         pieces: &[Piece],
+        ahead: Vec<(PartNumber, PartTag)>,
     ) -> Result<Vec<(PartNumber, PartTag)>> {
         let failed = &AtomicBool::new(false);
-        let mut numbered: Vec<(PartNumber, Piece)> =
-            (1..).map(PartNumber).zip(pieces.iter().copied()).collect();
+        // In order, as the pieces are.
+        let is_ahead = |number| ahead.binary_search_by_key(&number, |(sent, _)| *sent).is_ok();
+        let mut left: Vec<_> = numbered(pieces).filter(|(number, _)| !is_ahead(*number)).collect();
         // Copies first: that one cannot be made is found before much is sent.
-        numbered.sort_by_key(|(_, piece)| piece.source == Source::Sent);
-        let working = numbered.into_iter().map(|(number, piece)| async move {
+        left.sort_by_key(|(_, piece)| piece.source == Source::Sent);
+        let working = left.into_iter().map(|(number, piece)| async move {
             let sent = self.make_part(sending, upload, (number, piece), failed).await;
             failed.fetch_or(sent.is_err(), Ordering::Relaxed);
             sent
@@ -205,6 +251,7 @@ impl Uploader {
             return Err(reason);
         }
         let mut tags: Vec<_> = tags.into_iter().collect::<Result<_>>()?;
+        tags.extend(ahead);
         tags.sort_by_key(|(number, _)| *number);
         Ok(tags)
     }
@@ -256,6 +303,11 @@ impl Uploader {
         let memory = self.budget.acquire(range.len()).await;
         Ok((Some(memory), read_sealed(sending.sealed, range, fetched).await?))
     }
+}
+
+/// Parts with their numbers.
+fn numbered(pieces: &[Piece]) -> impl Iterator<Item = (PartNumber, Piece)> {
+    (1..).map(PartNumber).zip(pieces.iter().copied())
 }
 
 /// The runs of `range` that are in `set`.

@@ -225,6 +225,14 @@ async fn upload(
 ) -> transfer::Result<Version> {
     let (key, metadata, id) = (Key::from(key), Metadata::new(), uploader.new_id());
     let (condition, metadata) = (&condition, &metadata);
-    let job = UploadJob { key: &key, condition, metadata, id: &id, original: None, base: None };
+    let job = UploadJob {
+        key: &key,
+        condition,
+        metadata,
+        id: &id,
+        original: None,
+        base: None,
+        begun: None,
+    };
     uploader.upload(sealed, &job).await
 }

@@ -11,8 +11,9 @@ use futures::{StreamExt, stream};
 use namespace::{Published, SetAttr, Target};
 use remote::{Condition, Original, Version};
 use store::{Adopted, ErrorKind, Sealed, Staged};
-use transfer::{Download, UploadJob};
+use transfer::{Begun, Download, UploadJob};
 
+use crate::ahead::fits;
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, Times, Turn};
 use crate::note::Note;
@@ -102,6 +103,8 @@ impl Vfs {
             })
             .collect()
             .await;
+        // What was sent ahead for nothing goes, too.
+        drop(self.ending.write().await);
         self.namespace.release(None).await;
         if let Err(error) = self.namespace.sync(None).await {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
@@ -144,6 +147,8 @@ impl Vfs {
         if !file.is_dirty() || !staged.is_dirty() {
             return Ok(Step::Nothing);
         }
+        // What was sent ahead is complete or given up at the end of this.
+        let mut stream = file.stream.stop().await;
         // Until the upload is published the file keeps its name, or stays without one.
         let _name = self.namespace.settle(file.ino()).await?;
         let aimed = match self.aim(file, &staged).await {
@@ -164,7 +169,11 @@ impl Vfs {
             _ => self.aim(file, &staged).await,
         };
         let uploaded = match aimed {
-            Ok(aimed) => self.upload(file, &sealed, &aimed).await.map(|version| (aimed, version)),
+            Ok(aimed) => {
+                let begun = stream.take();
+                let uploaded = self.upload(file, (&staged, &sealed), &aimed, begun).await;
+                uploaded.map(|version| (aimed, version))
+            }
             Err(error) => Err(error),
         };
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
@@ -217,12 +226,18 @@ impl Vfs {
         let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
         let target = self.namespace.target(file.ino())?;
-        let upload = self.uploader.new_id();
+        let upload = self.upload_id(file);
         let origin = self.origin(file, &target);
         let origin_bytes = origin.as_ref().and_then(|origin| origin.size_for(staged));
-        let note = Note { origin_bytes, ..self.note(&target, &upload) };
+        let begun = file.stream.noted();
+        let note = Note { origin_bytes, begun, ..self.note(&target, &upload) };
         staged.set_note(&note.to_bytes())?;
         Ok(Aimed { target, origin, written, upload })
+    }
+
+    /// The id of the upload that has begun, else a new one.
+    fn upload_id(&self, file: &File) -> String {
+        file.stream.noted().map_or_else(|| self.uploader.new_id(), |noted| noted.id)
     }
 
     /// Freezes the bytes of now. What is not changed of an origin may stay there.
@@ -266,9 +281,19 @@ impl Vfs {
         Err(Error::Call(Errno::EBUSY))
     }
 
-    async fn upload(&self, file: &File, sealed: &Arc<Sealed>, aimed: &Aimed) -> Result<Version> {
+    async fn upload(
+        &self,
+        file: &File,
+        (staged, sealed): (&Arc<Staged>, &Arc<Sealed>),
+        aimed: &Aimed,
+        begun: Option<Begun>,
+    ) -> Result<Version> {
         let Aimed { target, origin, upload, .. } = aimed;
         let base = file.base();
+        let mut begun = begun;
+        if let Some(useless) = begun.take_if(|begun| !fits(begun, staged, target)) {
+            self.uploader.end(&useless).await;
+        }
         let job = UploadJob {
             key: &target.key,
             condition: &target.condition,
@@ -276,11 +301,12 @@ impl Vfs {
             id: upload,
             original: origin.as_ref().and_then(|origin| origin.original(sealed.origin())),
             base: base.as_ref(),
+            begun: begun.as_ref(),
         };
         let mut uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
         if uploaded.as_ref().is_err_and(Error::is_changed) {
             if file.state.read().overwrite == Overwrite::Wins {
-                let job = UploadJob { condition: &Condition::Always, ..job };
+                let job = UploadJob { condition: &Condition::Always, begun: None, ..job };
                 uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
             } else if let Some(ours) = self.follow_unanswered(file, &target.key).await? {
                 let (condition, base) = (Condition::Is(ours.version.clone()), file.base());
@@ -288,7 +314,13 @@ impl Vfs {
                     Original { key: &target.key, version: &ours.version, size: ours.size };
                 // As for the version that it has replaced.
                 let original = job.original.map(|_| original);
-                let job = UploadJob { condition: &condition, original, base: base.as_ref(), ..job };
+                let job = UploadJob {
+                    condition: &condition,
+                    original,
+                    base: base.as_ref(),
+                    begun: None,
+                    ..job
+                };
                 uploaded = self.uploader.upload(sealed, &job).await.map_err(Error::from);
             }
         }
@@ -350,7 +382,10 @@ impl Vfs {
     pub(crate) fn note_of(&self, file: &File, name: Named) -> Result<Vec<u8>> {
         match name {
             Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
-                Ok(target) => Ok(self.note(&target, "").to_bytes()),
+                Ok(target) => {
+                    let note = Note { begun: file.stream.noted(), ..self.note(&target, "") };
+                    Ok(note.to_bytes())
+                }
                 Err(error) if error.is_nameless() => Ok(Vec::new()),
                 Err(error) => Err(error),
             },
@@ -368,6 +403,7 @@ impl Vfs {
             key: target.key.clone(),
             condition: target.condition.clone(),
             origin_bytes: None,
+            begun: None,
             metadata: target.metadata.clone(),
         }
     }
@@ -375,6 +411,7 @@ impl Vfs {
     /// Lets go of a file that is closed and published.
     pub(crate) fn retire(&self, file: &Arc<File>) {
         let Some(file) = self.files.retire(file) else { return };
+        self.end_stream(&file);
         if let Some(staged) = file.staged()
             && let Err(error) = self.store.discard(&staged)
         {

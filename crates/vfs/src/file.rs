@@ -10,6 +10,7 @@ use tokio::sync::{Notify, OwnedMutexGuard};
 use transfer::Download;
 
 use crate::access::SET_ID;
+use crate::ahead::Stream;
 use crate::io_mode::IoMode;
 
 /// The right to change what is published of a file.
@@ -32,6 +33,8 @@ pub(crate) struct File {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
+    /// What of it is sent ahead.
+    pub(crate) stream: Stream,
     /// Its size, as readers here see it. Beside the state, because a seal may keep the staged file
     /// for as long as it is large, and `stat` must not wait for that.
     size: AtomicU64,
@@ -145,6 +148,7 @@ impl File {
             ino,
             size: AtomicU64::new(size),
             turn: Arc::default(),
+            stream: Stream::default(),
             state: RwLock::new(State {
                 bytes,
                 io: IoMode::Idle,

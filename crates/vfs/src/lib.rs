@@ -4,6 +4,7 @@
 //! where the answer is known; see `ARCHITECTURE.md` for the life of a read and of a write.
 
 mod access;
+mod ahead;
 mod commit;
 mod dir;
 mod errno;
@@ -20,6 +21,7 @@ mod order;
 mod origin;
 mod recover;
 mod set_id;
+mod stream;
 mod vfs;
 
 pub use access::Access;

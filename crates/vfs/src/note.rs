@@ -2,16 +2,23 @@
 //! become, and what it replaced.
 //!
 //! ```text
-//!   "quayfs-note-2" NUL volume NUL upload NUL condition NUL version NUL size NUL metadata NUL key
+//!   "quayfs-note-2" NUL volume NUL upload NUL condition NUL version NUL size NUL begun NUL
+//!   metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
 //! or `is`; `version` is empty for `absent`; `size` is how many bytes that version of the object has,
-//! if bytes that are not here are to be taken from it, else empty; `metadata` is a line
+//! if bytes that are not here are to be taken from it, else empty; `begun` tells of an upload in parts that
+//! was begun before the file was whole: its id, when it was about to begin (seconds since 1970), and
+//! how the store names it (empty before that is known), with a space between them; else it is empty;
+//! `metadata` is a line
 //! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 1 have no
-//! `size`.
+//! `size` and no `begun`.
 
+use base::Timestamp;
 use remote::{Condition, Key, Metadata, Version};
+
+use crate::ahead::Noted;
 
 const MAGIC: &[u8] = b"quayfs-note-2";
 const MAGIC_1: &[u8] = b"quayfs-note-1";
@@ -29,6 +36,8 @@ pub(crate) struct Note {
     pub(crate) condition: Condition,
     /// The size of the version that it replaces, if it was made from that one.
     pub(crate) origin_bytes: Option<u64>,
+    /// An upload in parts that was begun before.
+    pub(crate) begun: Option<Noted>,
     /// What goes with it.
     pub(crate) metadata: Metadata,
 }
@@ -46,7 +55,11 @@ impl Note {
             metadata.extend([name, "=", value, "\n"]);
         }
         let size = self.origin_bytes.map(|size| size.to_string()).unwrap_or_default();
-        let fields = [&self.volume, &self.upload, condition, version, &size, &metadata];
+        let begun = self.begun.as_ref().map(|Noted { id, since, upload }| {
+            format!("{id} {} {}", since.secs, upload.as_deref().unwrap_or_default())
+        });
+        let begun = begun.unwrap_or_default();
+        let fields = [&self.volume, &self.upload, condition, version, &size, &begun, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);
         bytes.push(0);
@@ -57,20 +70,24 @@ impl Note {
     /// `None` if the bytes are no note that this version can read.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
         let magic = bytes.split(|&byte| byte == 0).next()?;
-        let count = if magic == MAGIC { 8 } else { 7 };
+        let count = if magic == MAGIC { 9 } else { 7 };
         let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
-        let (volume, upload, condition, version, size, metadata, key) = match fields[..] {
-            [MAGIC, volume, upload, condition, version, size, metadata, key] => {
-                (volume, upload, condition, version, size, metadata, key)
+        let (volume, upload, condition, version, [size, begun], metadata, key) = match fields[..] {
+            [MAGIC, volume, upload, condition, version, size, begun, metadata, key] => {
+                (volume, upload, condition, version, [size, begun], metadata, key)
             }
             [MAGIC_1, volume, upload, condition, version, metadata, key] => {
-                (volume, upload, condition, version, &b""[..], metadata, key)
+                (volume, upload, condition, version, [&b""[..]; 2], metadata, key)
             }
             _ => return None,
         };
         let origin_bytes = match str::from_utf8(size).ok()? {
             "" => None,
             size => Some(size.parse().ok()?),
+        };
+        let begun = match begun {
+            b"" => None,
+            begun => Some(noted(str::from_utf8(begun).ok()?)?),
         };
         let version = str::from_utf8(version).ok()?;
         let condition = match condition {
@@ -86,36 +103,50 @@ impl Note {
             .map(|line| line.split_once('='))
             .map(|item| item.map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect::<Option<Metadata>>()?;
-        Some(Note { volume, upload, key: Key::from(key), condition, origin_bytes, metadata })
+        Some(Note { volume, upload, key: Key::from(key), condition, origin_bytes, begun, metadata })
     }
+}
+
+fn noted(text: &str) -> Option<Noted> {
+    let mut words = text.splitn(3, ' ');
+    let (id, secs, upload) = (words.next()?, words.next()?, words.next()?);
+    let since = Timestamp { secs: secs.parse().ok()?, nanos: 0 };
+    let upload = Some(upload.to_owned()).filter(|upload| !upload.is_empty());
+    Some(Noted { id: id.to_owned(), since, upload })
 }
 
 #[cfg(test)]
 mod tests {
+    use base::Timestamp;
     use remote::{Condition, Key, Metadata, Version};
 
     use super::Note;
+    use crate::ahead::Noted;
 
     fn note(condition: Condition) -> Note {
         let (volume, upload) = ("s3://b".to_owned(), "7f".to_owned());
         let metadata = [("mode", "33152"), ("uid", "7")];
         let metadata = metadata.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let metadata = Metadata::from(metadata);
-        let origin_bytes = Some(77);
-        Note { volume, upload, key: Key::from(&b"a\0b"[..]), condition, origin_bytes, metadata }
+        let since = Timestamp { secs: 9, nanos: 0 };
+        let begun = Some(Noted { id: "8".to_owned(), since, upload: Some("u p".to_owned()) });
+        let key = Key::from(&b"a\0b"[..]);
+        Note { volume, upload, key, condition, origin_bytes: Some(77), begun, metadata }
     }
 
     #[test]
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
-        let want = b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\0mode=33152\nuid=7\n\0a\0b";
+        let want =
+            b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\0mode=33152\nuid=7\n\0a\0b";
         assert_eq!(bytes, want);
     }
 
     #[test]
     fn a_note_of_version_1_is_read() {
         let bytes = b"quayfs-note-1\0s3://b\x007f\0is\0\"e\"\0mode=33152\nuid=7\n\0a\0b";
-        let want = Note { origin_bytes: None, ..note(Condition::Is(Version::new("\"e\""))) };
+        let want =
+            Note { origin_bytes: None, begun: None, ..note(Condition::Is(Version::new("\"e\""))) };
         assert_eq!(Note::from_bytes(bytes), Some(want));
     }
 

@@ -39,6 +39,7 @@ impl Vfs {
             if note.volume != self.options.volume {
                 continue;
             }
+            self.clear_stream(&note).await;
             match state {
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
                 OrphanState::Open => {
@@ -81,6 +82,7 @@ impl Vfs {
             id: &note.upload,
             original,
             base: base.as_ref(),
+            begun: None,
         };
         let mut uploaded =
             self.uploader.upload(&sealed, &job).await.map(|_| ()).map_err(Error::from);

@@ -1,8 +1,7 @@
 //! [`Vfs`]: what all operations share.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
 use base::{Clock, Ino, Metrics};
 use namespace::Namespace;
@@ -33,7 +32,7 @@ pub struct Vfs {
     pub(crate) namespace: Arc<dyn Namespace>,
     pub(crate) store: Store,
     pub(crate) fetcher: Fetcher,
-    pub(crate) uploader: Uploader,
+    pub(crate) uploader: Arc<Uploader>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) runtime: Runtime,
@@ -43,6 +42,12 @@ pub struct Vfs {
     pub(crate) handles: Handles,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    /// Files of this length are worth sending ahead.
+    pub(crate) stream_from: u64,
+    /// For tasks of its own.
+    pub(crate) me: Weak<Vfs>,
+    /// Held by who removes what was sent ahead.
+    pub(crate) ending: Arc<tokio::sync::RwLock<()>>,
     kernel: OnceLock<Arc<dyn Kernel>>,
 }
 
@@ -76,11 +81,14 @@ impl Vfs {
         let inodes = Inodes::default();
         // The kernel never looks the root up and never forgets it.
         inodes.refer(Ino::ROOT);
-        let vfs = Arc::new(Vfs {
+        let vfs = Arc::new_cyclic(|me| Vfs {
+            stream_from: uploader.part_bytes(),
+            me: Weak::clone(me),
+            ending: Arc::default(),
             namespace,
             store,
             fetcher,
-            uploader,
+            uploader: Arc::new(uploader),
             clock,
             metrics,
             runtime,

@@ -87,6 +87,7 @@ impl Vfs {
         if size == 0 {
             // Nothing of what was there remains: the file is written whole from here on.
             state.overwrite = Overwrite::Wins;
+            file.stream.restart();
         }
         drop(state);
         file.touch(self.clock.wall());
@@ -95,7 +96,7 @@ impl Vfs {
 
     /// Writes if nothing is in the way; the state's guard keeps the bytes from becoming clean ones
     /// meanwhile.
-    fn write_here(&self, file: &File, offset: u64, bytes: &[u8]) -> Result<Here> {
+    fn write_here(&self, file: &Arc<File>, offset: u64, bytes: &[u8]) -> Result<Here> {
         self.check_size(offset, bytes.len())?;
         let state = file.state.read();
         let staged = match &state.bytes {
@@ -108,6 +109,7 @@ impl Vfs {
                 // Still under the guard: bytes are not published with an earlier time.
                 file.reaches(offset + bytes.len() as u64);
                 file.touch(self.clock.wall());
+                self.grew(file, offset + bytes.len() as u64);
                 Ok(Here::Written)
             }
         }

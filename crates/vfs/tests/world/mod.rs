@@ -53,6 +53,7 @@ pub(crate) fn pattern(size: u64) -> Vec<u8> {
 pub(crate) struct World {
     pub(crate) bucket: Fake,
     pub(crate) vfs: Arc<Vfs>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -65,7 +66,13 @@ pub(crate) struct Grave {
 impl World {
     pub(crate) fn over(bucket: Fake) -> World {
         let dir = tempfile::tempdir().unwrap();
-        World { vfs: file_system(&bucket, dir.path()), bucket, dir }
+        World::in_folder(bucket, dir)
+    }
+
+    fn in_folder(bucket: Fake, dir: tempfile::TempDir) -> World {
+        let clock = Arc::new(ManualClock::default());
+        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock));
+        World { bucket, vfs, clock, dir }
     }
 
     /// The process goes at once; the state folder stays.
@@ -137,7 +144,7 @@ impl World {
 impl Grave {
     pub(crate) async fn rise(self) -> (World, Recovered) {
         let Grave { bucket, dir } = self;
-        let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
+        let world = World::in_folder(bucket, dir);
         let recovered = world.vfs.recover().await.unwrap();
         (world, recovered)
     }
@@ -147,8 +154,7 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text.as_bytes()).unwrap()
 }
 
-fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
-    let clock = Arc::new(ManualClock::default());
+fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();

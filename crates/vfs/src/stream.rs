@@ -1,0 +1,175 @@
+//! Uploads that begin while their file is still being written.
+//!
+//! As soon as a file is longer than one part, whole parts behind its writer are sent ahead, by a task of
+//! their own. A commit stops the task, and sends what was not sent or was changed since. What fails here
+//! fails nobody: the commit then sends everything.
+//!
+//! ```text
+//!   written   ████████████████████████████████░░░
+//!   parts     |sent    |sent    |under way|      |
+//! ```
+//!
+//! An upload leaves parts in the bucket that nobody sees and somebody pays for. So the note of the staged
+//! file tells of it before it is begun, and whoever finds the note after a crash removes them.
+
+use std::sync::Arc;
+
+use base::Timestamp;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use namespace::Target;
+use store::Staged;
+use transfer::{Begun, Early};
+
+use crate::ahead::{Noted, State};
+use crate::errno::Result;
+use crate::file::{Bytes, File, Mapped, Named};
+use crate::note::Note;
+use crate::vfs::Vfs;
+
+/// Parts of one file that are under way at a time.
+const PARTS_MAX: usize = 8;
+
+/// How much earlier than we note it an upload may seem to have begun, by the store's clock.
+const CLOCKS_DIFFER_SECS: i64 = 60;
+
+impl Vfs {
+    /// A file has grown to `end`.
+    pub(crate) fn grew(&self, file: &Arc<File>, end: u64) {
+        if self.stream_from < end && file.stream.wakes(end) {
+            // Nothing is sent ahead any more at the end.
+            let Some(vfs) = self.me.upgrade() else { return };
+            let file = Arc::clone(file);
+            self.runtime.spawn(async move { vfs.stream(&file).await });
+        }
+    }
+
+    /// Sends the parts of `file` that are whole now.
+    async fn stream(&self, file: &Arc<File>) {
+        let mut state = file.stream.turn().await;
+        let wake_at = match self.stream_some(file, &mut state).await {
+            Ok(Some(wake_at)) => wake_at,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(ino = %file.ino(), %error, "nothing more of a file is sent ahead");
+                return;
+            }
+        };
+        drop(state);
+        file.stream.wake_at(wake_at);
+        // It may have grown while nobody was to look.
+        self.grew(file, file.size());
+    }
+
+    /// Returns how long the file must be for more to do; `None` if there will be nothing.
+    async fn stream_some(&self, file: &Arc<File>, state: &mut State) -> Result<Option<u64>> {
+        if state.begun.is_none() {
+            state.next = 0;
+        }
+        let mut sending = FuturesUnordered::new();
+        let mut failed = Ok(());
+        let wake_at = loop {
+            let staged = streamable(file);
+            let part = self.uploader.part_at(state.next);
+            let (Some(staged), Some(part)) = (staged, part) else { break None };
+            let is_ready = part.end() <= file.size();
+            let is_stopped = file.stream.is_stopped();
+            if is_ready && !is_stopped && failed.is_ok() && sending.len() < PARTS_MAX {
+                if state.begun.is_none() {
+                    state.begun = Some(self.begin(file, &staged).await?);
+                }
+                let begun = state.begun.as_ref().expect("it has begun");
+                if !begun.is_of(&staged) {
+                    break None;
+                }
+                state.next = part.end();
+                let (key, upload) = (begun.key.clone(), begun.upload.clone());
+                sending.push(async move {
+                    self.uploader.send_ahead((&key, &upload), &staged, part).await
+                });
+                continue;
+            }
+            match sending.next().await {
+                Some(sent) => failed = failed.and(keep(state, sent)),
+                None => break Some(part.end()),
+            }
+        };
+        while let Some(sent) = sending.next().await {
+            failed = failed.and(keep(state, sent));
+        }
+        failed.map(|()| wake_at)
+    }
+
+    /// Begins an upload of what the file will be; its note tells of it before.
+    async fn begin(&self, file: &Arc<File>, staged: &Arc<Staged>) -> Result<Begun> {
+        let Target { key, condition, metadata } = self.namespace.target(file.ino())?;
+        let now = self.clock.wall();
+        let since = Timestamp { secs: now.secs - CLOCKS_DIFFER_SECS, nanos: 0 };
+        let id = self.uploader.new_id();
+        file.stream.note(Noted { id: id.clone(), since, upload: None });
+        staged.set_note(&self.note_of(file, Named::Yes)?)?;
+        let begun = self.uploader.begin(staged, (&key, &condition, &metadata), id).await?;
+        let (id, upload) = (begun.id.clone(), Some(begun.upload.0.clone()));
+        file.stream.note(Noted { id, since, upload });
+        if let Err(error) =
+            self.note_of(file, Named::Yes).and_then(|note| Ok(staged.set_note(&note)?))
+        {
+            // It is found by its time.
+            tracing::warn!(%error, "an upload that has begun is not noted");
+        }
+        Ok(begun)
+    }
+
+    /// Gives up what was sent ahead of a file that will not be published.
+    pub(crate) fn end_stream(&self, file: &Arc<File>) {
+        if file.stream.noted().is_none() {
+            return;
+        }
+        let (uploader, file) = (Arc::clone(&self.uploader), Arc::clone(file));
+        // The end of the mount waits for it.
+        let ending = Arc::clone(&self.ending).try_read_owned();
+        self.runtime.spawn(async move {
+            let _ending = ending;
+            let begun = file.stream.stop().await.take();
+            if let Some(begun) = begun {
+                uploader.end(&begun).await;
+            }
+        });
+    }
+
+    /// Removes what a file that was found after a crash had sent ahead.
+    pub(crate) async fn clear_stream(&self, note: &Note) {
+        let Some(Noted { since, upload, .. }) = &note.begun else { return };
+        let cleared = match upload {
+            Some(upload) => {
+                self.uploader.give_up(&note.key, &remote::UploadId(upload.clone())).await
+            }
+            None => self.uploader.give_up_since(&note.key, *since).await,
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(key = %note.key, %error, "parts that were sent ahead could not be removed");
+        }
+    }
+}
+
+/// Notes what became of a part.
+fn keep(state: &mut State, sent: transfer::Result<Option<Early>>) -> Result<()> {
+    match (sent?, &mut state.begun) {
+        (Some(early), Some(begun)) => begun.sent(early),
+        // A hole, or what the kernel writes itself: it is sent with the rest.
+        (None, _) | (_, None) => {}
+    }
+    Ok(())
+}
+
+/// The staged file, if it is one that will be published, all of which is written here.
+fn streamable(file: &File) -> Option<Arc<Staged>> {
+    let state = file.state.read();
+    let (Bytes::Staged { staged, base: None }, Named::Yes, Mapped::Never) =
+        (&state.bytes, state.name, state.mapped)
+    else {
+        return None;
+    };
+    // What is left of another version is copied by the store, and not sent.
+    staged.origin().is_none().then(|| Arc::clone(staged))
+}
