@@ -229,7 +229,7 @@ impl Vfs {
         let upload = self.upload_id(file);
         let origin = self.origin(file, &target);
         let origin_bytes = origin.as_ref().and_then(|origin| origin.size_for(staged));
-        let begun = file.stream.noted();
+        let begun = self.upload_in_parts(file, staged.size(), &upload);
         let note = Note { origin_bytes, begun, ..self.note(&target, &upload) };
         staged.set_note(&note.to_bytes())?;
         Ok(Aimed { target, origin, written, upload })

@@ -20,6 +20,8 @@ impl Users for Vfs {
 
     fn moved(&self, ino: Ino, content: Content) {
         let Some(file) = self.files.find(ino) else { return };
+        // It was for the old name.
+        self.end_stream(&file);
         if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
             staged.origin_moved(identity);
         }

@@ -103,8 +103,7 @@ impl Vfs {
     /// Begins an upload of what the file will be; its note tells of it before.
     async fn begin(&self, file: &Arc<File>, staged: &Arc<Staged>) -> Result<Begun> {
         let Target { key, condition, metadata } = self.namespace.target(file.ino())?;
-        let now = self.clock.wall();
-        let since = Timestamp { secs: now.secs - CLOCKS_DIFFER_SECS, nanos: 0 };
+        let since = self.about_now();
         let id = self.uploader.new_id();
         file.stream.note(Noted { id: id.clone(), since, upload: None });
         staged.set_note(&self.note_of(file, Named::Yes)?)?;
@@ -118,6 +117,19 @@ impl Vfs {
             tracing::warn!(%error, "an upload that has begun is not noted");
         }
         Ok(begun)
+    }
+
+    /// What the note of a file of `size` bytes is to tell of the upload `id` in parts that has begun, or
+    /// is about to.
+    pub(crate) fn upload_in_parts(&self, file: &File, size: u64, id: &str) -> Option<Noted> {
+        let begins = || Noted { id: id.to_owned(), since: self.about_now(), upload: None };
+        file.stream.noted().or_else(|| (self.stream_from < size).then(begins))
+    }
+
+    /// No upload that begins from now on has begun before this, by the store's clock.
+    fn about_now(&self) -> Timestamp {
+        let secs = self.clock.wall().secs - CLOCKS_DIFFER_SECS;
+        Timestamp { secs, nanos: 0 }
     }
 
     /// Gives up what was sent ahead of a file that will not be published.
@@ -137,15 +149,16 @@ impl Vfs {
         });
     }
 
-    /// Removes what a file that was found after a crash had sent ahead.
+    /// Removes the parts of a file that was found after a crash.
     pub(crate) async fn clear_stream(&self, note: &Note) {
         let Some(Noted { since, upload, .. }) = &note.begun else { return };
-        let cleared = match upload {
-            Some(upload) => {
-                self.uploader.give_up(&note.key, &remote::UploadId(upload.clone())).await
-            }
-            None => self.uploader.give_up_since(&note.key, *since).await,
-        };
+        let mut cleared = Ok(());
+        if let Some(upload) = upload {
+            let upload = remote::UploadId(upload.clone());
+            cleared = self.uploader.give_up(&note.key, &upload).await;
+        }
+        // One that was begun later, or before it was noted.
+        let cleared = cleared.and(self.uploader.give_up_since(&note.key, *since).await);
         if let Err(error) = cleared {
             tracing::warn!(key = %note.key, %error, "parts that were sent ahead could not be removed");
         }
@@ -154,10 +167,9 @@ impl Vfs {
 
 /// Notes what became of a part.
 fn keep(state: &mut State, sent: transfer::Result<Option<Early>>) -> Result<()> {
-    match (sent?, &mut state.begun) {
-        (Some(early), Some(begun)) => begun.sent(early),
-        // A hole, or what the kernel writes itself: it is sent with the rest.
-        (None, _) | (_, None) => {}
+    // A hole, or what the kernel writes itself, is sent with the rest.
+    if let (Some(early), Some(begun)) = (sent?, &mut state.begun) {
+        begun.sent(early);
     }
     Ok(())
 }

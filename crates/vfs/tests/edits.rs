@@ -212,6 +212,7 @@ async fn an_edit_that_a_death_cut_short_is_finished_with_the_bytes_of_its_versio
             grave.bucket.insert(&Key::from("a"), &b"theirs"[..], Metadata::new());
         }
         let (world, recovered) = grave.rise().await;
+        assert_eq!(world.bucket.uploads_open(), 0);
         if replaced {
             assert_eq!(world.object("a"), &b"theirs"[..]);
             assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1));
