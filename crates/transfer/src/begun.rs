@@ -1,15 +1,11 @@
-//! Uploads that begin while their file is still being written: whole parts behind the writer are sent
-//! ahead, and the upload of the sealed version sends only what is not sent yet or was changed since.
+//! An upload that was begun while its file was still being written, and what was sent of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{ByteRange, Timestamp};
-use bytes::Bytes;
-use remote::{Condition, Key, Metadata, PartTag, PutOptions, UPLOAD_ID, UploadId};
+use base::ByteRange;
+use remote::{Key, Metadata, PartTag, UploadId};
 use store::{Moment, Sealed, Staged};
-
-use crate::{Error, Result, Uploader};
 
 /// An upload that was begun before its file was whole.
 #[derive(Debug)]
@@ -36,7 +32,24 @@ pub struct Early {
     tag: PartTag,
 }
 
+impl Early {
+    /// The part `range` with the bytes of `moment`.
+    pub(crate) fn new(range: ByteRange, moment: Moment, tag: PartTag) -> Early {
+        Early { range, moment, tag }
+    }
+}
+
 impl Begun {
+    /// An upload of `staged` of which nothing is sent.
+    pub(crate) fn new(
+        (key, upload): (Key, UploadId),
+        id: String,
+        metadata: Metadata,
+        staged: &Arc<Staged>,
+    ) -> Begun {
+        Begun { key, upload, id, metadata, staged: Arc::clone(staged), parts: BTreeMap::new() }
+    }
+
     /// Notes a part that was sent.
     pub fn sent(&mut self, part: Early) {
         self.parts.insert(part.range.start(), part);
@@ -54,96 +67,4 @@ impl Begun {
         let is_same = is_before && !self.staged.is_written_since(range, early.moment);
         is_same.then(|| early.tag.clone())
     }
-}
-
-impl Uploader {
-    /// How long a file must be to be sent in parts.
-    pub fn part_bytes(&self) -> u64 {
-        self.grid().first_bytes()
-    }
-
-    /// The part of a file that begins at `start`, where the one before ends.
-    pub fn part_at(&self, start: u64) -> Option<ByteRange> {
-        let grid = self.grid();
-        (start < grid.reach()).then(|| grid.part_at(start))
-    }
-
-    /// Begins an upload of what `staged` will be.
-    pub async fn begin(
-        &self,
-        staged: &Arc<Staged>,
-        (key, condition, metadata): (&Key, &Condition, &Metadata),
-        id: String,
-    ) -> Result<Begun> {
-        let mut carried = metadata.clone();
-        carried.insert(UPLOAD_ID.to_owned(), id.clone());
-        let options = PutOptions { condition: condition.clone(), metadata: carried };
-        let upload = self.remote.upload_create(key, &options).await?;
-        let (key, metadata, staged) = (key.clone(), metadata.clone(), Arc::clone(staged));
-        Ok(Begun { key, upload, id, metadata, staged, parts: BTreeMap::new() })
-    }
-
-    /// Sends the part `range` as it is now, of an upload of `key`; `None` if not all of it is here.
-    pub async fn send_ahead(
-        &self,
-        (key, upload): (&Key, &UploadId),
-        staged: &Arc<Staged>,
-        range: ByteRange,
-    ) -> Result<Option<Early>> {
-        let _request = self.requests.acquire().await.expect("never closed");
-        let _memory = self.budget.acquire(range.len()).await;
-        let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
-        let Some(bytes) = read_staged(staged, range).await? else { return Ok(None) };
-        let number = self.grid().number_at(range.start());
-        let tag = self.remote.upload_part(key, upload, number, bytes).await?;
-        Ok(Some(Early { range, moment, tag }))
-    }
-
-    /// Gives up an upload that is of no use any more.
-    pub async fn end(&self, begun: &Begun) {
-        self.clear(&begun.key, &begun.upload).await;
-    }
-
-    /// Removes the parts of an upload: they would cost money for ever. That this fails must not hide
-    /// why it is done.
-    pub(crate) async fn clear(&self, key: &Key, upload: &UploadId) {
-        if let Err(error) = self.remote.upload_abort(key, upload).await {
-            tracing::warn!(%error, "an unfinished upload could not be removed");
-        }
-    }
-
-    /// Forgets an upload and its parts.
-    pub async fn give_up(&self, key: &Key, upload: &UploadId) -> Result<()> {
-        Ok(self.remote.upload_abort(key, upload).await?)
-    }
-
-    /// Forgets all uploads of `key` that were begun since then.
-    pub async fn give_up_since(&self, key: &Key, since: Timestamp) -> Result<()> {
-        for unfinished in self.remote.uploads(key).await? {
-            if since <= unfinished.since {
-                self.remote.upload_abort(key, &unfinished.upload).await?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// How much is read at a time: a writer waits for no more.
-const READ_BYTES: u64 = 256 << 10;
-
-/// Reads a part off the disk, away from the threads that drive the network.
-async fn read_staged(staged: &Arc<Staged>, range: ByteRange) -> Result<Option<Bytes>> {
-    let staged = Arc::clone(staged);
-    let reading = tokio::task::spawn_blocking(move || {
-        let mut gathered =
-            Vec::with_capacity(usize::try_from(range.len()).expect("parts fit in memory"));
-        for piece in range.pieces(READ_BYTES) {
-            match staged.bytes(piece)? {
-                Some(bytes) if bytes.len() as u64 == piece.len() => gathered.extend(bytes),
-                Some(_) | None => return Ok(None),
-            }
-        }
-        Ok::<_, store::Error>(Some(Bytes::from(gathered)))
-    });
-    Ok(reading.await.map_err(|_| Error::Stopped)??)
 }

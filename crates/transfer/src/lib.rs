@@ -3,6 +3,7 @@
 //! A [`Download`] brings the bytes of one file version into the store as they are read, each range
 //! once. An [`Uploader`] brings a sealed version to the object store. Neither knows names.
 
+mod ahead;
 mod begun;
 mod download;
 mod error;

@@ -13,9 +13,10 @@ use remote::{
 use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
+use crate::begun::Begun;
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan};
-use crate::{Begun, Download, Error, Result};
+use crate::{Download, Error, Result};
 
 /// Bounds on uploading.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,103 @@
+//! Uploads that begin while their file is still being written: whole parts behind the writer are sent
+//! ahead, and the upload of the sealed version sends only what is not sent yet or was changed since.
+
+use std::sync::Arc;
+
+use base::{ByteRange, Timestamp};
+use bytes::Bytes;
+use remote::{Condition, Key, Metadata, PutOptions, UPLOAD_ID, UploadId};
+use store::Staged;
+
+use crate::begun::{Begun, Early};
+use crate::{Error, Result, Uploader};
+
+impl Uploader {
+    /// How long a file must be to be sent in parts.
+    pub fn part_bytes(&self) -> u64 {
+        self.grid().first_bytes()
+    }
+
+    /// The part of a file that begins at `start`, where the one before ends.
+    pub fn part_at(&self, start: u64) -> Option<ByteRange> {
+        let grid = self.grid();
+        (start < grid.reach()).then(|| grid.part_at(start))
+    }
+
+    /// Begins an upload of what `staged` will be.
+    pub async fn begin(
+        &self,
+        staged: &Arc<Staged>,
+        (key, condition, metadata): (&Key, &Condition, &Metadata),
+        id: String,
+    ) -> Result<Begun> {
+        let mut carried = metadata.clone();
+        carried.insert(UPLOAD_ID.to_owned(), id.clone());
+        let options = PutOptions { condition: condition.clone(), metadata: carried };
+        let upload = self.remote.upload_create(key, &options).await?;
+        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), staged))
+    }
+
+    /// Sends the part `range` as it is now, of an upload of `key`; `None` if not all of it is here.
+    pub async fn send_ahead(
+        &self,
+        (key, upload): (&Key, &UploadId),
+        staged: &Arc<Staged>,
+        range: ByteRange,
+    ) -> Result<Option<Early>> {
+        let _request = self.requests.acquire().await.expect("never closed");
+        let _memory = self.budget.acquire(range.len()).await;
+        let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
+        let Some(bytes) = read_staged(staged, range).await? else { return Ok(None) };
+        let number = self.grid().number_at(range.start());
+        let tag = self.remote.upload_part(key, upload, number, bytes).await?;
+        Ok(Some(Early::new(range, moment, tag)))
+    }
+
+    /// Gives up an upload that is of no use any more.
+    pub async fn end(&self, begun: &Begun) {
+        self.clear(&begun.key, &begun.upload).await;
+    }
+
+    /// Removes the parts of an upload: they would cost money for ever. That this fails must not hide
+    /// why it is done.
+    pub(crate) async fn clear(&self, key: &Key, upload: &UploadId) {
+        if let Err(error) = self.remote.upload_abort(key, upload).await {
+            tracing::warn!(%error, "an unfinished upload could not be removed");
+        }
+    }
+
+    /// Forgets an upload and its parts.
+    pub async fn give_up(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        Ok(self.remote.upload_abort(key, upload).await?)
+    }
+
+    /// Forgets all uploads of `key` that were begun since then.
+    pub async fn give_up_since(&self, key: &Key, since: Timestamp) -> Result<()> {
+        for unfinished in self.remote.uploads(key).await? {
+            if since <= unfinished.since {
+                self.remote.upload_abort(key, &unfinished.upload).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How much is read at a time: a writer waits for no more.
+const READ_BYTES: u64 = 256 << 10;
+
+/// Reads a part off the disk, away from the threads that drive the network.
+async fn read_staged(staged: &Arc<Staged>, range: ByteRange) -> Result<Option<Bytes>> {
+    let staged = Arc::clone(staged);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut gathered =
+            Vec::with_capacity(usize::try_from(range.len()).expect("parts fit in memory"));
+        for piece in range.pieces(READ_BYTES) {
+            match staged.bytes(piece)? {
+                Some(bytes) if bytes.len() as u64 == piece.len() => gathered.extend(bytes),
+                Some(_) | None => return Ok(None),
+            }
+        }
+        Ok::<_, store::Error>(Some(Bytes::from(gathered)))
+    });
+    Ok(reading.await.map_err(|_| Error::Stopped)??)
+}
