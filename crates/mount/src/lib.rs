@@ -31,3 +31,4 @@ pub use remote::{Addressing, AzureCredentials, AzureOptions, Credentials, GcsCre
 pub use store::CacheLimit;
 pub use telemetry::{LogTarget, start_logging};
 pub use umount::{Force, Progress, umount};
+pub use vfs::Commit;

@@ -53,7 +53,7 @@ pub use journal::{Journal, Op, OpId, OpKind, Replayed};
 pub use moves::{Adopted, Base};
 pub use numbers::Numbers;
 pub use orphan::{Orphan, OrphanState};
-pub use sealed::Sealed;
+pub use sealed::{Earlier, Sealed};
 pub use space::CacheLimit;
 pub use staged::{Outcome, Staged};
 #[cfg(feature = "testing")]

@@ -13,7 +13,7 @@ use crate::file::{Bytes, File};
 use crate::vfs::Vfs;
 
 /// Where the version is that an upload is to replace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     /// What its bytes are known by. Only a file that was made from just these has some of them.
     identity: Vec<u8>,

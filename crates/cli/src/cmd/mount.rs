@@ -149,6 +149,7 @@ fn config(args: &MountArgs) -> Result<Config> {
             None => CacheLimit::KeepFree { percent: 10 },
         },
         attributes: args.attributes,
+        commit: args.commit,
         metadata_ttl: args.metadata_ttl,
         memory_bytes_max: args.memory_limit,
         part_bytes: args.part_size,
