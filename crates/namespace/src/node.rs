@@ -102,3 +102,12 @@ pub struct Published {
     /// Size in bytes.
     pub size: u64,
 }
+
+/// Changes of names that the bucket has yet to get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// How many.
+    pub changes: u64,
+    /// Why some of them failed at the last try, or were given up.
+    pub failures: Vec<String>,
+}
