@@ -99,7 +99,11 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
         fetching,
     );
-    let options = VfsOptions { volume, file_bytes_max: remote.personality().object_bytes_max };
+    let options = VfsOptions {
+        volume,
+        file_bytes_max: remote.personality().object_bytes_max,
+        commit: config.commit,
+    };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store.clone()),
         (fetcher, Uploader::new(remote, budget, rng, uploading)),

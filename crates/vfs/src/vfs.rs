@@ -17,6 +17,7 @@ use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
+use crate::later::Later;
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -25,6 +26,17 @@ pub struct VfsOptions {
     pub volume: String,
     /// The largest file that the store takes.
     pub file_bytes_max: u64,
+    /// What a close waits for.
+    pub commit: Commit,
+}
+
+/// What a close waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// The bucket.
+    Close,
+    /// The local disk: what was written is in the bucket soon, whatever happens to this process.
+    Async,
 }
 
 /// A file system over a namespace, a local store and transfers.
@@ -41,6 +53,8 @@ pub struct Vfs {
     pub(crate) inodes: Inodes,
     pub(crate) files: Files,
     pub(crate) handles: Handles,
+    /// Uploads that nobody waits for.
+    pub(crate) later: Later,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
     kernel: OnceLock<Arc<dyn Kernel>>,
@@ -88,6 +102,7 @@ impl Vfs {
             inodes,
             files: Files::default(),
             handles: Handles::default(),
+            later: Later::default(),
             failures: Mutex::default(),
             kernel: OnceLock::new(),
         });

@@ -160,6 +160,7 @@ pub(super) fn config(args: &MountArgs) -> Result<Config> {
             None => CacheLimit::KeepFree { percent: 10 },
         },
         attributes: args.attributes,
+        commit: args.commit,
         metadata_ttl: args.metadata_ttl,
         memory_bytes_max: args.memory_limit,
         part_bytes: args.part_size,
