@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use base::{Clock, Ino, Metrics};
-use namespace::Namespace;
+use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
 use remote::Extent;
 use store::Store;
@@ -67,7 +67,9 @@ pub struct Pending {
     pub files: u64,
     /// Their sizes together.
     pub bytes: u64,
-    /// Why some of them failed at the last try.
+    /// Changes of names that are made here and in the journal.
+    pub changes: u64,
+    /// Why some of all these failed at the last try.
     pub failures: Vec<String>,
 }
 
@@ -127,10 +129,12 @@ impl Vfs {
     /// What the bucket does not have yet.
     pub fn pending(&self) -> Pending {
         let dirty = self.files.dirty();
+        let Unsent { changes, failures } = self.namespace.unsent();
         Pending {
             files: dirty.len() as u64,
             bytes: dirty.iter().map(|file| file.size()).sum(),
-            failures: self.failures.lock().values().cloned().collect(),
+            changes,
+            failures: self.failures.lock().values().cloned().chain(failures).collect(),
         }
     }
 

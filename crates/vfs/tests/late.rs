@@ -170,7 +170,7 @@ async fn a_close_returns_before_the_bytes_are_in_the_bucket_and_they_follow() {
     let world = World::new();
     let gate = world.bucket.hold(Op::Put);
     let ino = world.closed("a", b"hello").await;
-    assert_eq!(world.vfs.pending(), vfs::Pending { files: 1, bytes: 5, failures: Vec::new() });
+    assert_eq!(world.vfs.pending(), vfs::Pending { files: 1, bytes: 5, ..vfs::Pending::default() });
     assert_eq!(world.vfs().attr(ino).await.unwrap().size, 5);
     world.clock.advance(A_WHILE);
     gate.arrived(1).await;

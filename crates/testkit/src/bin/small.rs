@@ -24,6 +24,7 @@ fn main() {
         let (mut through, mut late, mut synced, mut puts, mut closed) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for turn in 0..TURNS {
+            tell(&format!("{writers} writer(s), turn {} of {TURNS}", turn + 1));
             through.push(written_through(writers));
             let (written, in_bucket) = written_late(&bucket, writers);
             late.push(written);
@@ -141,6 +142,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn beside(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a running program has a path");
     this.with_file_name(name)
+}
+
+#[expect(clippy::print_stderr, reason = "a benchmark takes minutes and says where it is")]
+fn tell(text: &str) {
+    eprintln!("bench: {text}");
 }
 
 #[expect(clippy::print_stdout, reason = "the result of the program")]
