@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
-use namespace::{Published, SetAttr, Target};
+use namespace::{Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
 use transfer::{Download, UploadJob};
@@ -44,7 +44,7 @@ impl Vfs {
 
     /// Commits everything, attributes too; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
+        let mut unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
             .map(|file| async move { self.commit(&file).await })
             .buffer_unordered(DRAIN_FILES_MAX)
             .filter_map(|committed| async {
@@ -53,7 +53,12 @@ impl Vfs {
             .collect()
             .await;
         self.namespace.release(None).await;
-        if let Err(error) = self.namespace.sync(None).await {
+        let synced = self.namespace.sync(None).await;
+        let Unsent { changes, .. } = self.namespace.unsent();
+        if let (Err(error), 1..) = (&synced, changes) {
+            let reason = format!("{changes} change(s) of names: {error}");
+            unpublished.push(Unpublished { reason });
+        } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
         }

@@ -37,10 +37,14 @@ struct State {
 
 impl Service for Through {
     fn serve(&self, _: Caller, request: Request<'_>) -> Answer {
-        Answer::Now(self.answer(&request).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Errno::ENOENT,
-            ErrorKind::Unsupported => Errno::EOPNOTSUPP,
-            _ => Errno::EIO,
+        Answer::Now(self.answer(&request).map_err(|error| {
+            if error.kind() == ErrorKind::NotFound {
+                Errno::ENOENT
+            } else if error.kind() == ErrorKind::Unsupported {
+                Errno::EOPNOTSUPP
+            } else {
+                Errno::EIO
+            }
         }))
     }
 }
