@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use mount::Attributes;
+use mount::{Attributes, Commit};
 
-use crate::units::{CacheSize, attributes, bytes, cache_size, duration, permissions};
+use crate::units::{CacheSize, attributes, bytes, cache_size, commit, duration, permissions};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
@@ -100,6 +100,10 @@ pub(crate) struct MountArgs {
     /// Size of the parts of a large upload.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: u64,
+    /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash
+    /// of this program on the local disk, and follow into the bucket (async).
+    #[arg(long, value_name = "WHEN", default_value = "close", value_parser = commit, help_heading = "Tuning")]
+    pub(crate) commit: Commit,
     /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
     /// not tell in listings: in one hidden object per folder (keep), or not at all (off).
     #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mount::Attributes;
+use mount::{Attributes, Commit};
 
 /// The most bytes to cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,15 @@ pub(crate) fn permissions(text: &str) -> Result<u16, String> {
     match u16::from_str_radix(text, 8) {
         Ok(mode) if mode <= 0o7777 => Ok(mode),
         Ok(_) | Err(_) => Err(format!("{text}: not permissions in octal like 644")),
+    }
+}
+
+/// `close` or `async`.
+pub(crate) fn commit(text: &str) -> Result<Commit, String> {
+    match text {
+        "close" => Ok(Commit::Close),
+        "async" => Ok(Commit::Async),
+        _ => Err(format!("{text}: neither close nor async")),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
-use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner};
+use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
 use remote::{
     Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
     RetryOptions, S3, S3Options, Trouble, prefixed,
@@ -12,7 +12,7 @@ use remote::{
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
-use vfs::{Vfs, VfsOptions};
+use vfs::{Commit, Vfs, VfsOptions};
 
 use crate::cloud;
 use crate::config::{Changes, Config};
@@ -99,7 +99,11 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
         fetching,
     );
-    let options = VfsOptions { volume, file_bytes_max: remote.personality().object_bytes_max };
+    let options = VfsOptions {
+        volume,
+        file_bytes_max: remote.personality().object_bytes_max,
+        commit: config.commit,
+    };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store.clone()),
         (fetcher, Uploader::new(remote, budget, rng, uploading)),
@@ -126,6 +130,10 @@ fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) ->
         attributes: match (changes, config.attributes) {
             (Changes::Refused, Attributes::Kept) => Attributes::Shown,
             (Changes::Allowed | Changes::Refused, attributes) => attributes,
+        },
+        returns: match config.commit {
+            Commit::Close => Returns::InBucket,
+            Commit::Async => Returns::Journaled,
         },
         nodes_max: NODES_MAX,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),

@@ -7,6 +7,7 @@ use fuse::{PassthroughWish, Trust};
 use namespace::Attributes;
 use remote::{Addressing, AzureCredentials, Credentials, GcsCredentials};
 use store::CacheLimit;
+use vfs::Commit;
 
 use crate::location::Location;
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub cache: CacheLimit,
     /// Whether attributes are kept in hidden objects.
     pub attributes: Attributes,
+    /// What a close waits for.
+    pub commit: Commit,
     /// For how long names and attributes are believed.
     pub metadata_ttl: Duration,
     /// Bytes in flight.

@@ -37,7 +37,10 @@ pub struct Status {
     pub pending_uploads: u64,
     /// Their bytes.
     pub pending_bytes: u64,
-    /// Why some of them failed at the last try.
+    /// Changes of names that the bucket does not have yet.
+    #[serde(default)]
+    pub pending_changes: u64,
+    /// Why some of all these failed at the last try.
     pub failures: Vec<String>,
     /// The local disk.
     pub cache: CacheStatus,
@@ -146,6 +149,7 @@ impl Controlled {
             pid: std::process::id(),
             pending_uploads: pending.files,
             pending_bytes: pending.bytes,
+            pending_changes: pending.changes,
             failures: pending.failures,
             cache: CacheStatus {
                 dir: self.state_dir.clone(),

@@ -36,3 +36,4 @@ pub use store::CacheLimit;
 pub use sync::sync;
 pub use telemetry::{LogTarget, start_logging};
 pub use umount::{Force, Progress, umount};
+pub use vfs::Commit;

@@ -42,6 +42,7 @@ mod merge;
 mod nodes;
 mod numbers;
 mod options;
+mod outbox;
 mod pages;
 mod persist;
 mod publish;
@@ -51,6 +52,7 @@ mod replay;
 mod set_attr;
 mod settle;
 mod shared;
+mod soon;
 mod spans;
 mod split;
 mod stream;
@@ -76,12 +78,13 @@ use parking_lot::Mutex;
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
-pub use self::options::{Attributes, BucketOptions};
+pub use self::options::{Attributes, BucketOptions, Returns};
 pub use self::replay::Finished;
 
 use self::changes::Changes;
 use self::copies::Copies;
 use self::nodes::Place;
+use self::outbox::Outbox;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
@@ -89,7 +92,7 @@ use self::turns::Turns;
 use self::walk::Walk;
 use crate::{
     Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,
-    Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Users, XattrMode,
+    Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Unsent, Users, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -132,6 +135,7 @@ impl Bucket {
                 recording: Mutex::new(()),
                 state: Mutex::new(state),
                 turns: Turns::default(),
+                outbox: Outbox::default(),
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
                 rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),
@@ -211,15 +215,24 @@ impl Namespace for Bucket {
     }
 
     async fn mkdir(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
-        self.shared.mkdir(parent, name, node).await
+        match self.shared.options.returns {
+            Returns::InBucket => self.shared.mkdir(parent, name, node).await,
+            Returns::Journaled => self.shared.mkdir_soon(parent, name, node).await,
+        }
     }
 
     async fn unlink(&self, parent: Ino, name: &Name) -> Result<Ino> {
-        self.shared.unlink(parent, name).await
+        match self.shared.options.returns {
+            Returns::InBucket => self.shared.unlink(parent, name).await,
+            Returns::Journaled => self.shared.unlink_soon(parent, name).await,
+        }
     }
 
     async fn rmdir(&self, parent: Ino, name: &Name) -> Result<Ino> {
-        self.shared.rmdir(parent, name).await
+        match self.shared.options.returns {
+            Returns::InBucket => self.shared.rmdir(parent, name).await,
+            Returns::Journaled => self.shared.rmdir_soon(parent, name).await,
+        }
     }
 
     async fn rename(
@@ -234,7 +247,7 @@ impl Namespace for Bucket {
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
         // A size goes with bytes, whose upload keeps the name as it is.
         let _name = match change.size {
-            None => self.shared.settle_name(ino).await?,
+            None => self.shared.settle_here(ino).await?,
             Some(_) => NameGuard::none(),
         };
         self.shared.set_attr(ino, change).await
@@ -274,17 +287,22 @@ impl Namespace for Bucket {
     }
 
     async fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
-        let _name = self.shared.settle_name(ino).await?;
+        let _name = self.shared.settle_here(ino).await?;
         self.shared.set_xattr(ino, name, value, mode).await
     }
 
     async fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        let _name = self.shared.settle_name(ino).await?;
+        let _name = self.shared.settle_here(ino).await?;
         self.shared.remove_xattr(ino, name).await
     }
 
     async fn sync(&self, dir: Option<Ino>) -> Result<()> {
-        self.shared.sync_attributes(dir).await
+        let sent = self.shared.outbox.sent(dir).await;
+        sent.and(self.shared.sync_attributes(dir).await)
+    }
+
+    fn unsent(&self) -> Unsent {
+        self.shared.outbox.unsent()
     }
 
     async fn settle(&self, ino: Ino) -> Result<NameGuard> {

@@ -12,12 +12,12 @@ mod listing;
 mod node;
 mod users;
 
-pub use bucket::{Attributes, Bucket, BucketOptions, Finished};
+pub use bucket::{Attributes, Bucket, BucketOptions, Finished, Returns};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
 pub use node::{
-    Content, Entry, NewNode, Owner, Published, SetAttr, SetId, Special, Target, XattrMode,
+    Content, Entry, NewNode, Owner, Published, SetAttr, SetId, Special, Target, Unsent, XattrMode,
     without_set_id,
 };
 pub use users::{NameGuard, Use, Users};
@@ -108,11 +108,16 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         Err(Error::node(ErrorKind::NoAttribute, "removexattr", ino))
     }
 
-    /// Attributes changed here so far are in the bucket when this returns: those of the entries of
+    /// Names and attributes changed here so far are in the bucket when this returns: those of the entries of
     /// the folder `dir`, or of the whole volume.
     async fn sync(&self, dir: Option<Ino>) -> Result<()> {
         let _ = dir;
         Ok(())
+    }
+
+    /// Changes of names that are made here, and that the bucket has yet to get.
+    fn unsent(&self) -> Unsent {
+        Unsent::default()
     }
 
     /// Removes the file `name`, from the bucket too when this returns. Returns its number; the node

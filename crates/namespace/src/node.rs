@@ -126,6 +126,15 @@ pub struct Published {
     pub size: u64,
 }
 
+/// Changes of names that the bucket has yet to get.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsent {
+    /// How many.
+    pub changes: u64,
+    /// Why some of them failed at the last try, or were given up.
+    pub failures: Vec<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::without_set_id;

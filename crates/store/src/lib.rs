@@ -57,7 +57,7 @@ pub use kept::{Discarded, Kept, discard_kept, kept};
 pub use moves::{Adopted, Base};
 pub use numbers::Numbers;
 pub use orphan::{Orphan, OrphanState};
-pub use sealed::Sealed;
+pub use sealed::{Earlier, Sealed};
 pub use space::CacheLimit;
 pub use staged::{Outcome, Staged};
 #[cfg(feature = "testing")]

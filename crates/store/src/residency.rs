@@ -8,6 +8,8 @@
 //!     └─────────────── seal ──────────────┘
 //! ```
 //!
+//! A sealed version that nobody uploads yet gives way to a newer one.
+//!
 //! [`Residency::step`] is the whole machine. It does no I/O and takes no lock: it returns the next
 //! state and the one thing to do about it, and the caller, who holds the file's lock, does it.
 
@@ -37,6 +39,13 @@ pub(crate) enum Event {
     Write,
     /// A version of it is to be uploaded.
     Seal(Epoch),
+    /// A version of it is to be uploaded instead of an earlier one that nobody has begun to upload.
+    SealAnew {
+        /// The earlier one.
+        earlier: Epoch,
+        /// The new one.
+        epoch: Epoch,
+    },
     /// The bucket has the sealed version.
     Acked(Epoch),
     /// The bucket has not taken the sealed version.
@@ -79,6 +88,12 @@ impl Residency {
                 (Residency::Sealed { epoch, written_since: false }, Action::RecordSealed(epoch))
             }
 
+            (Residency::Sealed { epoch: sealed, .. }, Event::SealAnew { earlier, epoch })
+                if sealed == earlier =>
+            {
+                (Residency::Sealed { epoch, written_since: false }, Action::RecordSealed(epoch))
+            }
+
             (Residency::Sealed { epoch, written_since }, Event::Acked(acked)) if epoch == acked => {
                 let next = if written_since { Residency::Dirty } else { Residency::Clean };
                 (next, Action::Thaw(epoch))
@@ -91,7 +106,7 @@ impl Residency {
             (Residency::Sealed { .. }, Event::Seal(_))
             | (
                 Residency::Clean | Residency::Dirty | Residency::Sealed { .. },
-                Event::Acked(_) | Event::Rejected(_),
+                Event::SealAnew { .. } | Event::Acked(_) | Event::Rejected(_),
             ) => panic!("{event:?} in state {self:?}"),
         }
     }
@@ -130,6 +145,27 @@ mod tests {
             &[Event::Write, Event::Seal(1), Event::Acked(1), Event::Write],
             Residency::Dirty,
             &[Action::RecordDirty, Action::RecordSealed(1), Action::Thaw(1), Action::RecordDirty],
+        );
+    }
+
+    #[test]
+    fn a_newer_seal_takes_the_place_of_one_that_waits() {
+        check(
+            &[
+                Event::Write,
+                Event::Seal(1),
+                Event::Write,
+                Event::SealAnew { earlier: 1, epoch: 2 },
+                Event::Acked(2),
+            ],
+            Residency::Clean,
+            &[
+                Action::RecordDirty,
+                Action::RecordSealed(1),
+                Action::RecordWrittenSince,
+                Action::RecordSealed(2),
+                Action::Thaw(2),
+            ],
         );
     }
 

@@ -16,7 +16,8 @@ use crate::sums::Walk;
 
 /// The bytes of a staged file as they were when it was sealed, whatever is written meanwhile.
 ///
-/// Dropped without an answer, it counts as rejected: the bytes stay dirty.
+/// Dropped without an answer, it counts as rejected: the bytes stay dirty. Unless it was told to
+/// [stay](Sealed::stay).
 #[derive(Debug)]
 #[must_use = "a sealed version that is dropped counts as rejected"]
 pub struct Sealed {
@@ -35,6 +36,17 @@ pub struct Sealed {
 enum Fate {
     Open,
     Answered,
+    /// It is what is found after a crash, with or without this value.
+    Stays,
+}
+
+/// What becomes of a sealed version that is out when there is another seal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earlier {
+    /// There is none.
+    None,
+    /// Nobody uploads it: it gives way to the new one.
+    GivesWay,
 }
 
 /// Who writes as fast as we read is waited for this often only.
@@ -57,6 +69,16 @@ impl Staged {
     ///
     /// If a sealed version is out already.
     pub fn seal(self: &Arc<Staged>) -> Result<Sealed> {
+        self.seal_noted(None, Earlier::None)
+    }
+
+    /// As [`seal`](Staged::seal), and makes `note` the note that is kept for recovery, at once with
+    /// it.
+    ///
+    /// An earlier version that is out gives way to the new one if `earlier` says so; if this fails
+    /// it stays, and stays what is found after a crash. It fails with [`ErrorKind::Held`] if the
+    /// kernel was ever given the file: the two would need the same room.
+    pub fn seal_noted(self: &Arc<Staged>, note: Option<&[u8]>, earlier: Earlier) -> Result<Sealed> {
         self.sum_ahead()?;
         let mut guard = self.guard("seal")?;
         let body = guard.body();
@@ -66,18 +88,32 @@ impl Staged {
         if body.edge().is_some() {
             return Err(self.error(ErrorKind::Missing, "seal"));
         }
+        let out = match (body.residency, earlier) {
+            (Residency::Sealed { epoch, .. }, Earlier::GivesWay) => Some(epoch),
+            (Residency::Clean | Residency::Dirty, _) | (_, Earlier::None) => None,
+        };
+        if out.is_some() && body.lent == Lent::ToKernel {
+            return Err(self.error(ErrorKind::Held, "seal"));
+        }
         // What was written since is all there is to read.
         let summed = body.complete_sums(&mut Walk::at_once());
         summed.map_err(|error| self.io("seal", error))?;
         let epoch = body.epoch + 1;
-        let (next, action) = body.residency.step(Event::Seal(epoch));
+        let event = match out {
+            None => Event::Seal(epoch),
+            Some(earlier) => Event::SealAnew { earlier, epoch },
+        };
+        let (next, action) = body.residency.step(event);
         assert_eq!(action, Action::RecordSealed(epoch), "a seal is recorded");
         let frozen = self.freeze(body)?;
         let pieces = body.extents.take_unsaved(body.size, body.visible());
-        if let Err(error) = self.ground().db.seal_staged(self.id(), epoch, body.size, &pieces) {
+        let sealed = self.ground().db.seal_staged(self.id(), (epoch, body.size), note, &pieces);
+        if let Err(error) = sealed {
             body.extents.give_back_unsaved(&pieces);
             return Err(error);
         }
+        // Only now: until the new version was recorded, the old granules were of use after a crash.
+        self.melt(body);
         body.frozen = Some(frozen);
         body.residency = next;
         body.published = None;
@@ -148,6 +184,12 @@ impl Staged {
         let (next, action) = body.residency.step(event);
         assert!(matches!(action, Action::Thaw(_)), "{action:?} of {event:?}");
         body.residency = next;
+        self.melt(body);
+        next == Residency::Clean
+    }
+
+    /// Lets go of the old granules of a sealed version, if there is one.
+    fn melt(&self, body: &mut Body) {
         if body.frozen.take().is_some_and(|frozen| frozen.has_side()) {
             let side = self.ground().layout.side(self.file_name());
             if let Err(error) = self.ground().disk.unlink(&side) {
@@ -155,7 +197,6 @@ impl Staged {
                 tracing::warn!(path = %side.display(), %error, "cannot remove a side file");
             }
         }
-        next == Residency::Clean
     }
 }
 
@@ -244,9 +285,20 @@ impl Sealed {
         }
     }
 
+    /// Somebody was promised these bytes: if this is dropped without an answer, they stay sealed, and
+    /// are found so after a crash, until a later version takes their place.
+    pub fn stay(&mut self) {
+        self.fate = Fate::Stays;
+    }
+
     /// The file it is a version of.
     pub(crate) fn staged(&self) -> &Arc<Staged> {
         &self.staged
+    }
+
+    /// The answer is no: the bytes are dirty when this is dropped.
+    pub(crate) fn rejected(&mut self) {
+        self.fate = Fate::Open;
     }
 
     /// The answer is about to be noted; nothing is left to do on drop.
@@ -258,11 +310,14 @@ impl Sealed {
 
 impl Drop for Sealed {
     fn drop(&mut self) {
-        if self.fate == Fate::Answered {
-            return;
+        match self.fate {
+            Fate::Open => {}
+            Fate::Answered | Fate::Stays => return,
         }
-        // A file that is gone needs no answer.
+        // A file that is gone needs no answer, nor does a version that gave way to a later one.
         let Ok(mut guard) = self.staged.guard("reject") else { return };
-        self.staged.thaw(guard.body(), Event::Rejected(self.epoch));
+        if guard.body().epoch == self.epoch {
+            self.staged.thaw(guard.body(), Event::Rejected(self.epoch));
+        }
     }
 }

@@ -266,6 +266,15 @@ impl Staged {
         self.look(|body| body.residency != Residency::Clean).unwrap_or(false)
     }
 
+    /// Whether it has bytes, or a size, that no sealed version has.
+    pub fn is_written(&self) -> bool {
+        let is_written = |body: &Body| match body.residency {
+            Residency::Clean | Residency::Sealed { written_since: false, .. } => false,
+            Residency::Dirty | Residency::Sealed { written_since: true, .. } => true,
+        };
+        self.look(is_written).unwrap_or(false)
+    }
+
     /// Makes it dirty although nothing was written.
     pub fn mark_dirty(&self) {
         let Ok(mut guard) = self.guard("mark dirty") else { return };

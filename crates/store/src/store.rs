@@ -171,9 +171,9 @@ impl Store {
     }
 
     /// The bucket has not taken the sealed bytes: they stay, and stay dirty.
-    #[expect(clippy::needless_pass_by_value, reason = "an answer is spent by giving it")]
-    pub fn reject(&self, staged: &Arc<Staged>, sealed: Sealed) {
+    pub fn reject(&self, staged: &Arc<Staged>, mut sealed: Sealed) {
         assert!(Arc::ptr_eq(sealed.staged(), staged), "a sealed version of another file");
+        sealed.rejected();
     }
 
     /// A staged file that is clean becomes the cached one (again); `None` if it stays, because it

@@ -4,21 +4,21 @@
 //! version that the store acknowledged.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
-use namespace::{Published, SetAttr, Target};
+use namespace::{Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
-use store::{Adopted, ErrorKind, Sealed, Staged};
+use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
+use crate::acknowledge::Acknowledged;
 use crate::ahead::fits;
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, Times, Turn};
 use crate::note::Note;
 use crate::origin::{Origin, whole_object};
-use crate::vfs::{Unpublished, Vfs};
+use crate::vfs::{Commit, Unpublished, Vfs};
 
 /// How much of the base is taken over at a time.
 const FILL_BYTES: u64 = 1 << 20;
@@ -33,69 +33,19 @@ const FILL_TRIES_MAX: usize = 100;
 /// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
 const DRAIN_FILES_MAX: usize = 64;
 
-/// Between tries of an upload that nobody waits for.
-const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
-const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
+/// Files up to this size are sealed on the thread that closes them: handing them to another costs more.
+const SEAL_HERE_BYTES_MAX: u64 = 256 << 10;
 
 impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
     pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         let turn = file.turn().await;
-        self.commit_in_turn(file, &turn).await
-    }
-
-    /// Commits in the background: again and again while the store cannot be reached, and until the
-    /// kernel can no longer write to the backing file.
-    pub(crate) fn commit_later(self: &Arc<Self>, file: &Arc<File>) {
-        if !file.begin_committing() {
-            file.nudge();
-            return;
-        }
-        let (vfs, file) = (Arc::clone(self), Arc::clone(file));
-        self.runtime.spawn(async move {
-            let (mut delay, mut linger) = (RETRY_DELAY_MIN, RETRY_DELAY_MIN);
-            loop {
-                match vfs.commit(&file).await.and_then(|()| vfs.restore(&file)) {
-                    // Whoever writes on has a close to come; uploading after every write would be
-                    // without end.
-                    Ok(()) if vfs.files.is_open(file.ino()) && !file.is_lingering() => break,
-                    Ok(()) if file.is_dirty() => {}
-                    // A mapping may have outlived its descriptors; nothing says when it goes.
-                    Ok(()) if file.is_lingering() => {
-                        vfs.wait(&file, linger).await;
-                        linger = (linger * 2).min(RETRY_DELAY_MAX);
-                    }
-                    Ok(()) => break,
-                    Err(error) => {
-                        tracing::warn!(ino = %file.ino(), %error, "an upload failed");
-                        if !error.may_pass() {
-                            break;
-                        }
-                        vfs.wait(&file, delay).await;
-                        delay = (delay * 2).min(RETRY_DELAY_MAX);
-                    }
-                }
-            }
-            file.end_committing();
-            if file.is_nudged_anew() {
-                vfs.commit_later(&file);
-            } else {
-                vfs.retire(&file);
-            }
-        });
-    }
-
-    /// Waits before another try; a new reason to try ends the wait.
-    async fn wait(&self, file: &File, delay: Duration) {
-        tokio::select! {
-            () = self.clock.sleep(delay) => {}
-            () = file.nudged() => {}
-        }
+        self.commit_in_turn(file, &turn, Upto::Now).await
     }
 
     /// Commits everything, attributes too; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
+        let mut unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
             .map(|file| async move { self.commit(&file).await })
             .buffer_unordered(DRAIN_FILES_MAX)
             .filter_map(|committed| async {
@@ -106,7 +56,12 @@ impl Vfs {
         // What was sent ahead for nothing goes, too.
         drop(self.ending.write().await);
         self.namespace.release(None).await;
-        if let Err(error) = self.namespace.sync(None).await {
+        let synced = self.namespace.sync(None).await;
+        let Unsent { changes, .. } = self.namespace.unsent();
+        if let (Err(error), 1..) = (&synced, changes) {
+            let reason = format!("{changes} change(s) of names: {error}");
+            unpublished.push(Unpublished { reason });
+        } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
         }
@@ -121,18 +76,24 @@ impl Vfs {
         self: &Arc<Self>,
         file: &Arc<File>,
         _turn: &Turn,
+        upto: Upto,
     ) -> Result<()> {
-        let committed = self.commit_once(file).await;
+        let mut committed = self.commit_once(file, upto).await;
+        if matches!(committed, Ok(Step::PublishedEarlier)) {
+            committed = self.commit_once(file, upto).await;
+        }
         let counter = match &committed {
             Ok(Step::Nothing) => return Ok(()),
-            Ok(Step::Published) => {
+            Ok(Step::Published | Step::PublishedEarlier) => {
                 self.failures.lock().remove(&file.ino());
                 Counter::UploadsDone
             }
             Err(error) => {
                 // The application hears of the failure. What others write from now on is newer than
                 // what it was told is lost, so that a later try must not replace it.
-                file.state.write().overwrite = Overwrite::Yields;
+                if upto == Upto::Now || self.options.commit == Commit::Close {
+                    file.state.write().overwrite = Overwrite::Yields;
+                }
                 self.failures.lock().insert(file.ino(), error.to_string());
                 Counter::UploadsFailed
             }
@@ -141,7 +102,7 @@ impl Vfs {
         committed.map(|_| ())
     }
 
-    async fn commit_once(self: &Arc<Self>, file: &Arc<File>) -> Result<Step> {
+    async fn commit_once(self: &Arc<Self>, file: &Arc<File>, upto: Upto) -> Result<Step> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(Step::Nothing) };
         // Not to be taken for the one that another writer may have begun meanwhile.
         if !file.is_dirty() || !staged.is_dirty() {
@@ -151,28 +112,39 @@ impl Vfs {
         let mut stream = file.stream.stop().await;
         // Until the upload is published the file keeps its name, or stays without one.
         let _name = self.namespace.settle(file.ino()).await?;
-        let aimed = match self.aim(file, &staged).await {
-            // Removed a moment ago, and so never published.
-            Err(error) if error.is_nameless() => return Ok(Step::Nothing),
-            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
-            aimed => aimed?,
+        let earlier = file.acknowledged.lock().take();
+        let is_awaited = upto == Upto::Now || !self.handles.is_written(file);
+        let (chosen, step) = match (&earlier, upto) {
+            (Some(_), Upto::Acknowledged) => (Ok(earlier), Step::Published),
+            (Some(_), Upto::Now) if !staged.is_written() => (Ok(earlier), Step::Published),
+            (None, _) if self.options.commit == Commit::Async && !is_awaited => {
+                return Ok(Step::Nothing);
+            }
+            (Some(_) | None, _) => match self.seal_now(file, &staged).await {
+                // What the kernel may write to has no room for two versions.
+                Err(Error::Store(error)) if error.kind == ErrorKind::Held && earlier.is_some() => {
+                    (Ok(earlier), Step::PublishedEarlier)
+                }
+                Err(error) => {
+                    *file.acknowledged.lock() = earlier;
+                    (Err(error), Step::Nothing)
+                }
+                sealed => (sealed, Step::Published),
+            },
         };
-        let sealed = match self.seal(file, &staged, aimed.origin.as_ref()).await {
-            Ok(sealed) => Arc::new(sealed),
+        let Acknowledged { sealed, aimed } = match chosen {
+            Ok(Some(chosen)) => chosen,
+            Ok(None) => return Ok(Step::Nothing),
             // What our edit left out is gone for good.
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         };
-        // What was written between the two is in the sealed bytes, and so is its time.
-        let aimed = match file.written() {
-            written if written == aimed.written => Ok(aimed),
-            _ => self.aim(file, &staged).await,
-        };
-        let uploaded = match aimed {
-            Ok(aimed) => {
+        let sealed = Arc::new(sealed);
+        let uploaded = match self.aim_again(file, &staged, &aimed) {
+            Ok(now) => {
                 let begun = stream.take();
-                let uploaded = self.upload(file, (&staged, &sealed), &aimed, begun).await;
-                uploaded.map(|version| (aimed, version))
+                let uploaded = self.upload(file, (&staged, &sealed), &now, begun).await;
+                uploaded.map(|version| (now, version))
             }
             Err(error) => Err(error),
         };
@@ -185,18 +157,31 @@ impl Vfs {
                 if file.is_dirty() {
                     self.prepare(file).await?;
                 }
-                Ok(Step::Published)
+                Ok(step)
+            }
+            Err(error) if error.is_nameless() => Ok(Step::Nothing),
+            Err(error) if error.is_changed() => {
+                self.store.reject(&staged, sealed);
+                Err(self.keep_loser(file, &staged))
             }
             Err(error) => {
-                self.store.reject(&staged, sealed);
-                if error.is_changed() { Err(self.keep_loser(file, &staged)) } else { Err(error) }
+                match self.options.commit {
+                    Commit::Close => self.store.reject(&staged, sealed),
+                    // It stays what a close was told is safe.
+                    Commit::Async => {
+                        let mut sealed = sealed;
+                        sealed.stay();
+                        *file.acknowledged.lock() = Some(Acknowledged { sealed, aimed });
+                    }
+                }
+                Err(error)
             }
         }
     }
 
     /// The staged file, looked through for what the kernel wrote past us; `None` if it is a clean
     /// file again.
-    async fn rescanned(&self, file: &File) -> Result<Option<Arc<Staged>>> {
+    pub(crate) async fn rescanned(&self, file: &File) -> Result<Option<Arc<Staged>>> {
         for _ in 0..SEAL_TRIES_MAX {
             let Some(staged) = file.staged() else { return Ok(None) };
             if !file.is_mapped() {
@@ -216,23 +201,16 @@ impl Vfs {
         Err(Error::Call(Errno::EBUSY))
     }
 
-    /// Tells the names the size and time of what is about to be uploaded, and the staged file what
-    /// it is to become. The second comes before the seal: sealed bytes whose note is of an earlier
-    /// upload would be taken for that one after a crash.
-    async fn aim(&self, file: &File, staged: &Staged) -> Result<Aimed> {
+    /// Tells the names the size and time of what is about to be uploaded; where it goes.
+    pub(crate) async fn aim(&self, file: &File, staged: &Staged) -> Result<Aimed> {
         let written = file.written();
         let (mtime, ctime) = written.map(|times| (times.mtime, times.ctime)).unzip();
         let size = Some(staged.size());
         let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
         let target = self.namespace.target(file.ino())?;
-        let upload = self.upload_id(file);
         let origin = self.origin(file, &target);
-        let origin_bytes = origin.as_ref().and_then(|origin| origin.size_for(staged));
-        let begun = self.upload_in_parts(file, staged.size(), &upload);
-        let note = Note { origin_bytes, begun, ..self.note(&target, &upload) };
-        staged.set_note(&note.to_bytes())?;
-        Ok(Aimed { target, origin, written, upload })
+        Ok(Aimed { target, origin, written, upload: self.upload_id(file) })
     }
 
     /// The id of the upload that has begun, else a new one.
@@ -240,21 +218,43 @@ impl Vfs {
         file.stream.noted().map_or_else(|| self.uploader.new_id(), |noted| noted.id)
     }
 
-    /// Freezes the bytes of now. What is not changed of an origin may stay there.
-    async fn seal(
+    /// What the staged bytes that are to go where `aimed` says tell of themselves.
+    pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
+        let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
+        let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
+        Note { origin_bytes, begun, ..self.note(&aimed.target, &aimed.upload) }.to_bytes()
+    }
+
+    /// Freezes the bytes of now, and notes at once with it what they are to become: sealed bytes
+    /// whose note is of an earlier upload would be taken for that one after a crash. What is not
+    /// changed of an origin may stay there.
+    pub(crate) async fn seal(
         &self,
         file: &File,
         staged: &Arc<Staged>,
-        origin: Option<&Origin>,
+        aimed: &Aimed,
     ) -> Result<Sealed> {
+        let note: Arc<[u8]> = self.note_aimed(file, staged, aimed).into();
         for _ in 0..SEAL_TRIES_MAX {
-            self.fill_what_is_sent(file, staged, origin).await?;
-            match on_disk(staged, Staged::seal).await {
+            self.fill_what_is_sent(file, staged, aimed.origin.as_ref()).await?;
+            match self.seal_noted(staged, &note).await {
                 Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
                 sealed => return sealed,
             }
         }
         Err(Error::Call(Errno::EBUSY))
+    }
+
+    async fn seal_noted(&self, staged: &Arc<Staged>, note: &Arc<[u8]>) -> Result<Sealed> {
+        let earlier = match self.options.commit {
+            Commit::Close => Earlier::None,
+            Commit::Async => Earlier::GivesWay,
+        };
+        if staged.size() <= SEAL_HERE_BYTES_MAX {
+            return Ok(staged.seal_noted(Some(note), earlier)?);
+        }
+        let note = Arc::clone(note);
+        on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await
     }
 
     /// Takes what `range` of the staged file lacks from its base.
@@ -363,7 +363,7 @@ impl Vfs {
 
     /// Someone else's version is in the bucket: ours goes where a person finds it. Open handles go
     /// on with our bytes, which are no longer the file's.
-    fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
+    pub(crate) fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
         let key = match self.namespace.target(file.ino()) {
             Ok(target) => target.key.to_string(),
             Err(error) => error.subject,
@@ -378,12 +378,12 @@ impl Vfs {
         }
     }
 
-    /// What the staged bytes of a file say of themselves before there is an upload of them.
-    pub(crate) fn note_of(&self, file: &File, name: Named) -> Result<Vec<u8>> {
+    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one.
+    pub(crate) fn note_of(&self, file: &File, name: Named, upload: &str) -> Result<Vec<u8>> {
         match name {
             Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
                 Ok(target) => {
-                    let note = Note { begun: file.stream.noted(), ..self.note(&target, "") };
+                    let note = Note { begun: file.stream.noted(), ..self.note(&target, upload) };
                     Ok(note.to_bytes())
                 }
                 Err(error) if error.is_nameless() => Ok(Vec::new()),
@@ -456,15 +456,24 @@ async fn fill_from(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> R
 }
 
 /// Where an upload goes.
-#[derive(Debug)]
-struct Aimed {
-    target: Target,
+#[derive(Clone, Debug)]
+pub(crate) struct Aimed {
+    pub(crate) target: Target,
     /// What it replaces.
-    origin: Option<Origin>,
+    pub(crate) origin: Option<Origin>,
     /// The times that go with it.
-    written: Option<Times>,
+    pub(crate) written: Option<Times>,
     /// Its id.
-    upload: String,
+    pub(crate) upload: String,
+}
+
+/// What is to be in the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upto {
+    /// All that was written.
+    Now,
+    /// What a close was told is safe, or, if nobody is about to close the file, all of it.
+    Acknowledged,
 }
 
 /// What [`Vfs::commit_once`] did.
@@ -472,4 +481,6 @@ struct Aimed {
 enum Step {
     Nothing,
     Published,
+    /// A version that was acknowledged before; a newer one has to be sealed yet.
+    PublishedEarlier,
 }

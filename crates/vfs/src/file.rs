@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
 use store::Staged;
-use tokio::sync::{Notify, OwnedMutexGuard};
+use tokio::sync::OwnedMutexGuard;
 use transfer::Download;
 
 use crate::access::SET_ID;
+use crate::acknowledge::Acknowledged;
 use crate::ahead::Stream;
 use crate::io_mode::IoMode;
 
@@ -44,14 +45,12 @@ pub(crate) struct File {
     unanswered: Mutex<Vec<String>>,
     /// Whether the names know that its bytes are being changed here.
     announced: AtomicBool,
-    /// Whether a task is on its way to commit it.
-    committing: AtomicBool,
+    /// What a close was told is safe and is not uploaded yet. Taken by who holds the turn.
+    pub(crate) acknowledged: Mutex<Option<Acknowledged>>,
+    /// Held while the staged file is told where it belongs, by those who just asked the names.
+    pub(crate) noting: Mutex<()>,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
-    /// Wakes that task from its wait.
-    nudge: Notify,
-    /// A reason to commit that the task may have ended without hearing.
-    nudged_anew: AtomicBool,
 }
 
 /// Whether the names know that a file's bytes are being changed here.
@@ -159,10 +158,9 @@ impl File {
             written: Mutex::new(None),
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
-            committing: AtomicBool::new(false),
+            acknowledged: Mutex::default(),
+            noting: Mutex::default(),
             set_id: AtomicBool::new(false),
-            nudge: Notify::new(),
-            nudged_anew: AtomicBool::new(false),
         }
     }
 
@@ -330,32 +328,6 @@ impl File {
     /// The names were told, or have taken the change for published.
     pub(crate) fn announce(&self, announced: Announced) {
         self.announced.store(announced == Announced::Yes, Ordering::Release);
-    }
-
-    /// Claims to be the one task that commits it later; false if there is one.
-    pub(crate) fn begin_committing(&self) -> bool {
-        !self.committing.swap(true, Ordering::AcqRel)
-    }
-
-    /// There is a new reason to commit it.
-    pub(crate) fn nudge(&self) {
-        self.nudged_anew.store(true, Ordering::Release);
-        self.nudge.notify_one();
-    }
-
-    /// Whether there was a new reason since the last look.
-    pub(crate) fn is_nudged_anew(&self) -> bool {
-        self.nudged_anew.swap(false, Ordering::AcqRel)
-    }
-
-    /// Resolves when there is a new reason to commit it.
-    pub(crate) async fn nudged(&self) {
-        self.nudge.notified().await;
-    }
-
-    /// The task is over.
-    pub(crate) fn end_committing(&self) {
-        self.committing.store(false, Ordering::Release);
     }
 }
 

@@ -4,7 +4,9 @@
 //! where the answer is known; see `ARCHITECTURE.md` for the life of a read and of a write.
 
 mod access;
+mod acknowledge;
 mod ahead;
+mod backlog;
 mod commit;
 mod dir;
 mod errno;
@@ -14,6 +16,7 @@ mod handles;
 mod inodes;
 mod io_mode;
 mod kernel;
+mod later;
 mod moved;
 mod note;
 mod ops;
@@ -36,4 +39,4 @@ pub use ops::statfs::Space;
 pub use ops::xattr::Privilege;
 pub use recover::Recovered;
 pub use store::{Growth, Seek};
-pub use vfs::{Pending, Unpublished, Vfs, VfsOptions};
+pub use vfs::{Commit, Pending, Unpublished, Vfs, VfsOptions};

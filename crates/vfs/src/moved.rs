@@ -46,9 +46,11 @@ impl Vfs {
     /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
+        let _order = file.noting.lock();
         if file.state.read().name == Named::No {
             return Ok(());
         }
-        Ok(staged.set_note(&self.note_of(file, Named::Yes)?)?)
+        let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
+        Ok(staged.set_note(&self.note_of(file, Named::Yes, &upload.unwrap_or_default())?)?)
     }
 }

@@ -18,7 +18,7 @@ const TAKE_BYTES: u64 = 1 << 20;
 const TAKES_MAX: usize = 4;
 
 /// Where the version is that an upload is to replace.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     /// What its bytes are known by. Only a file that was made from just these has some of them.
     identity: Vec<u8>,

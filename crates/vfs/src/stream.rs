@@ -106,17 +106,25 @@ impl Vfs {
         let since = self.about_now();
         let id = self.uploader.new_id();
         file.stream.note(Noted { id: id.clone(), since, upload: None });
-        staged.set_note(&self.note_of(file, Named::Yes)?)?;
+        self.note_stream(file, staged)?;
         let begun = self.uploader.begin(staged, (&key, &condition, &metadata), id).await?;
         let (id, upload) = (begun.id.clone(), Some(begun.upload.0.clone()));
         file.stream.note(Noted { id, since, upload });
-        if let Err(error) =
-            self.note_of(file, Named::Yes).and_then(|note| Ok(staged.set_note(&note)?))
-        {
+        if let Err(error) = self.note_stream(file, staged) {
             // It is found by its time.
             tracing::warn!(%error, "an upload that has begun is not noted");
         }
         Ok(begun)
+    }
+
+    /// The note tells of what was begun, and still of a version that a close was told is safe.
+    fn note_stream(&self, file: &File, staged: &Staged) -> Result<()> {
+        let acknowledged = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
+        let note = match acknowledged {
+            Some(aimed) => self.note_aimed(file, staged, &aimed),
+            None => self.note_of(file, Named::Yes, "")?,
+        };
+        Ok(staged.set_note(&note)?)
     }
 
     /// What the note of a file of `size` bytes is to tell of the upload `id` in parts that has begun, or
@@ -182,6 +190,8 @@ fn streamable(file: &File) -> Option<Arc<Staged>> {
     else {
         return None;
     };
-    // What is left of another version is copied by the store, and not sent.
-    staged.origin().is_none().then(|| Arc::clone(staged))
+    // What is left of another version is copied by the store, and not sent; and a version that a close
+    // was told is safe goes first.
+    let is_free = staged.origin().is_none() && file.acknowledged.lock().is_none();
+    is_free.then(|| Arc::clone(staged))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::{Clock, Ino, Metrics};
-use namespace::Namespace;
+use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
 use remote::Extent;
 use store::Store;
@@ -16,6 +16,7 @@ use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
+use crate::later::Later;
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -24,6 +25,17 @@ pub struct VfsOptions {
     pub volume: String,
     /// The largest file that the store takes.
     pub file_bytes_max: u64,
+    /// What a close waits for.
+    pub commit: Commit,
+}
+
+/// What a close waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// The bucket.
+    Close,
+    /// The local disk: what was written is in the bucket soon, whatever happens to this process.
+    Async,
 }
 
 /// A file system over a namespace, a local store and transfers.
@@ -40,6 +52,8 @@ pub struct Vfs {
     pub(crate) inodes: Inodes,
     pub(crate) files: Files,
     pub(crate) handles: Handles,
+    /// Uploads that nobody waits for.
+    pub(crate) later: Later,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
     /// Files of this length are worth sending ahead.
@@ -58,7 +72,9 @@ pub struct Pending {
     pub files: u64,
     /// Their sizes together.
     pub bytes: u64,
-    /// Why some of them failed at the last try.
+    /// Changes of names that are made here and in the journal.
+    pub changes: u64,
+    /// Why some of all these failed at the last try.
     pub failures: Vec<String>,
 }
 
@@ -96,6 +112,7 @@ impl Vfs {
             inodes,
             files: Files::default(),
             handles: Handles::default(),
+            later: Later::default(),
             failures: Mutex::default(),
             kernel: OnceLock::new(),
         });
@@ -120,10 +137,12 @@ impl Vfs {
     /// What the bucket does not have yet.
     pub fn pending(&self) -> Pending {
         let dirty = self.files.dirty();
+        let Unsent { changes, failures } = self.namespace.unsent();
         Pending {
             files: dirty.len() as u64,
             bytes: dirty.iter().map(|file| file.size()).sum(),
-            failures: self.failures.lock().values().cloned().collect(),
+            changes,
+            failures: self.failures.lock().values().cloned().chain(failures).collect(),
         }
     }
 

@@ -17,7 +17,9 @@ use remote::{ErrorKind, Key, Metadata, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
-use vfs::{Access, Backing, Fallocate, Growth, Kernel, Pages, Seek, Vfs, VfsOptions, errno};
+use vfs::{
+    Access, Backing, Commit, Fallocate, Growth, Kernel, Pages, Seek, Vfs, VfsOptions, errno,
+};
 
 const MIB: u64 = 1 << 20;
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -88,7 +90,11 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
     let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
     let uploader =
         Uploader::new(remote, budget, Arc::new(Rng::seeded(std::process::id().into())), uploading);
-    let options = VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40 };
+    let options = VfsOptions {
+        volume: "fake://b".to_owned(),
+        file_bytes_max: 1 << 40,
+        commit: Commit::Close,
+    };
     let vfs = Vfs::new(
         (namespace, store),
         (fetcher, uploader),

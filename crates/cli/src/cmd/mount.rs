@@ -104,11 +104,13 @@ pub(super) fn explain(notice: &Notice) -> String {
              are safe in the state folder, and the next mount tries again"
         ),
         Notice::Renamed(changes) => {
-            format!("{changes} rename(s) that an earlier mount had not finished are complete now")
+            format!(
+                "{changes} change(s) of names that an earlier mount had not finished are complete now"
+            )
         }
         Notice::Renaming(changes) => format!(
-            "{changes} rename(s) that an earlier mount had not finished could not be finished now; \
-             the next mount tries again"
+            "{changes} change(s) of names that an earlier mount had not finished could not be finished \
+             now; the next mount tries again"
         ),
         Notice::HalfRenamed(changes) => format!(
             "{changes} rename(s) that an earlier mount had not finished may show both names; the next \
@@ -160,6 +162,7 @@ pub(super) fn config(args: &MountArgs) -> Result<Config> {
             None => CacheLimit::KeepFree { percent: 10 },
         },
         attributes: args.attributes,
+        commit: args.commit,
         metadata_ttl: args.metadata_ttl,
         memory_bytes_max: args.memory_limit,
         part_bytes: args.part_size,

@@ -25,6 +25,7 @@ fn table(status: &Status) -> String {
             status.pending_uploads,
             show_bytes(status.pending_bytes)
         ),
+        format!("pending changes {}", status.pending_changes),
         format!("state folder    {}", cache.dir.display()),
         format!("cached          {}", show_bytes(cache.cached_bytes)),
         format!("not uploaded    {}", show_bytes(cache.staged_bytes)),

@@ -18,12 +18,21 @@ const WITHIN: Duration = Duration::from_mins(30);
 
 #[test]
 fn files_hold_what_was_written_whatever_is_done_to_them() {
+    hold_what_was_written(&[], if is_long() { OPS_LONG } else { OPS_SHORT });
+}
+
+#[test]
+fn files_hold_what_was_written_when_closes_do_not_wait_for_the_bucket() {
+    hold_what_was_written(&["--commit", "async"], if is_long() { OPS_LONG } else { OPS_SHORT / 5 });
+}
+
+fn hold_what_was_written(flags: &[&str], ops: u32) {
     // A folder is the bucket here: what is looked at is on this side of the store, and most of the
     // time would go into uploads.
     let objects = Scratch::new();
     let url = format!("file://{}", objects.path().display());
-    let mount = Plan::of_url(&url).flags(["--cache-size", "1MiB"]).mount();
-    let ops = if is_long() { OPS_LONG } else { OPS_SHORT } / FILES;
+    let mount = Plan::of_url(&url).flags(["--cache-size", "1MiB"]).flags(flags).mount();
+    let ops = ops / FILES;
     let plan = mount.plan();
     let artifacts: Vec<_> =
         (0..FILES).map(|file| plan.folder(&format!("artifacts-{file}"))).collect();
@@ -36,6 +45,7 @@ fn files_hold_what_was_written_whatever_is_done_to_them() {
     let here = sha256_tree(mount.path());
     assert_eq!(here.len(), FILES as usize);
     // And the bucket has it all.
+    fs::File::open(mount.path()).and_then(|folder| folder.sync_all()).unwrap();
     let mut published = sha256_tree(objects.path());
     published.retain(|key, _| !key.starts_with(".quayfs"));
     assert_eq!(here, published);

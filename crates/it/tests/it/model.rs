@@ -24,10 +24,27 @@ const CASES_LONG: u32 = 1000;
 const SHRINKS_MAX: u32 = 1000;
 const SHRINK_MS_MAX: u32 = 120_000;
 
+/// When a close returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Commit {
+    /// When the bucket has the bytes.
+    Close,
+    /// When they are safe here.
+    Async,
+}
+
 #[test]
 fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
-    let rig = RefCell::new(Rig::new());
-    let cases = if is_long() { CASES_LONG } else { CASES_SHORT };
+    are_alike(Commit::Close, if is_long() { CASES_LONG } else { CASES_SHORT });
+}
+
+#[test]
+fn they_are_alike_when_closes_do_not_wait_for_the_bucket() {
+    are_alike(Commit::Async, if is_long() { CASES_LONG } else { CASES_SHORT / 2 });
+}
+
+fn are_alike(commit: Commit, cases: u32) {
+    let rig = RefCell::new(Rig::new(commit));
     let config = Config {
         cases,
         max_shrink_iters: SHRINKS_MAX,
@@ -50,7 +67,7 @@ fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
             Ok(Err(difference)) => difference,
             Err(panic) => panic.downcast_ref::<String>().map_or("a panic", |text| text).to_owned(),
         };
-        *rig.borrow_mut() = Rig::new();
+        *rig.borrow_mut() = Rig::new(commit);
         Err(TestCaseError::fail(failed))
     });
     match result {
@@ -67,11 +84,12 @@ fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
 pub(crate) fn replay(lines: &str) {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     let ops: Vec<Op> = lines.map(|line| line.parse().unwrap()).collect();
-    Rig::new().play(&ops).unwrap();
+    Rig::new(Commit::Close).play(&ops).unwrap();
 }
 
 /// A mount and a local folder, for one case after the other.
 struct Rig {
+    commit: Commit,
     bucket: Bucket<'static>,
     // Gone only while it is mounted again.
     mount: Option<Mount>,
@@ -88,10 +106,14 @@ struct Case<'a> {
 }
 
 impl Rig {
-    fn new() -> Rig {
+    fn new(commit: Commit) -> Rig {
         let bucket = MinIo::shared().bucket();
-        let mount = Plan::of(&bucket).flags(FLAGS).mount();
-        Rig { bucket, mount: Some(mount), local: Scratch::new(), cases: 0 }
+        let plan = Plan::of(&bucket).flags(FLAGS);
+        let mount = match commit {
+            Commit::Close => plan.mount(),
+            Commit::Async => plan.flags(["--commit", "async"]).mount(),
+        };
+        Rig { commit, bucket, mount: Some(mount), local: Scratch::new(), cases: 0 }
     }
 
     fn mount(&self) -> &Mount {
@@ -120,6 +142,10 @@ impl Rig {
 
 impl Case<'_> {
     fn step(&mut self, op: &Op) -> Result<(), String> {
+        if matches!(op.verb, Verb::TheyPut | Verb::TheyDelete) && self.rig.commit == Commit::Async {
+            // They change what they see.
+            sync_folders(self.there.root());
+        }
         if op.verb == Verb::TheyPut {
             self.they_put(op);
         } else if op.verb == Verb::TheyDelete {
@@ -192,6 +218,17 @@ impl Case<'_> {
             there.is_ok_and(|metadata| metadata.is_dir())
         })
     }
+}
+
+/// Waits until the bucket has what is in `folder`, and below it.
+fn sync_folders(folder: &Path) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let entry = entry.expect("it can be listed");
+        if entry.file_type().expect("it is known").is_dir() {
+            sync_folders(&entry.path());
+        }
+    }
+    fs::File::open(folder).and_then(|folder| folder.sync_all()).expect("the store answers");
 }
 
 /// Changes the folder of `path` on the local disk as others change a bucket: without a new time.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{Ino, Name};
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Changed {
     claims: usize,
+    /// How many of them are of changes that are made on this mount.
+    applied: usize,
     at: Seq,
 }
 
@@ -49,6 +52,7 @@ pub(super) struct Ticket {
 pub(super) struct Claim {
     changes: Changes,
     name: (Ino, Name),
+    is_applied: AtomicBool,
 }
 
 impl Changes {
@@ -64,7 +68,15 @@ impl Changes {
     pub(super) fn claim(&self, parent: Ino, name: &Name) -> Claim {
         let name = (parent, name.clone());
         self.inner.lock().names.entry(name.clone()).or_default().claims += 1;
-        Claim { changes: self.clone(), name }
+        Claim { changes: self.clone(), name, is_applied: AtomicBool::new(false) }
+    }
+
+    /// Whether the name is what it is here, because its changes that are under way are all made on
+    /// this mount.
+    pub(super) fn is_applied(&self, parent: Ino, name: &Name) -> bool {
+        let inner = self.inner.lock();
+        let changed = inner.names.get(&(parent, name.clone()));
+        changed.is_some_and(|changed| 0 < changed.claims && changed.claims == changed.applied)
     }
 
     /// Whether a change of the name is under way.
@@ -117,11 +129,22 @@ impl Drop for Ticket {
     }
 }
 
+impl Claim {
+    /// The change is made on this mount.
+    pub(super) fn applied(&self) {
+        if !self.is_applied.swap(true, Ordering::AcqRel) {
+            let mut inner = self.changes.inner.lock();
+            inner.names.get_mut(&self.name).expect("kept while it is claimed").applied += 1;
+        }
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         let mut inner = self.changes.inner.lock();
         let changed = inner.names.get_mut(&self.name).expect("kept while it is claimed");
         changed.claims -= 1;
+        changed.applied -= usize::from(self.is_applied.load(Ordering::Acquire));
         inner.note(self.name.clone());
     }
 }

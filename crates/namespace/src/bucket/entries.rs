@@ -55,7 +55,7 @@ impl Shared {
         }
         self.check_new("create", (parent, name), FileKind::File).await?;
         let beneath = self.marker_beneath("create", parent, name).await?;
-        let _turn = self.beside("create", (parent, name)).await?;
+        let _turn = self.beside_here("create", (parent, name)).await?;
         let now = self.clock.monotonic();
         let mut state = self.state();
         state.check_free("create", parent, name)?;
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     /// The node `name` in `parent`, which from now on no answer of the bucket takes from there.
-    async fn claim_found(
+    pub(super) async fn claim_found(
         self: &Arc<Self>,
         op: &'static str,
         parent: Ino,
@@ -212,7 +212,7 @@ impl Shared {
         Err(Error::name(ErrorKind::Stale, op, name))
     }
 
-    fn removed(&self, parent: Ino, ino: Ino) {
+    pub(super) fn removed(&self, parent: Ino, ino: Ino) {
         let now = self.clock.wall();
         let mut state = self.state();
         if let Some(node) = state.tree.node_mut(ino) {
@@ -270,7 +270,8 @@ impl Shared {
             let page = page.map_err(|error| Error::remote(op, error))?;
             let entries = page.entries.iter();
             let mut shown = entries.filter(|entry| !keys::is_hidden(prefix, entry.key()));
-            if !shown.all(|entry| *entry.key() == file || *entry.key() == folder) {
+            let leaves = |key: &Key| *key == file || *key == folder || self.outbox.is_leaving(key);
+            if !shown.all(|entry| leaves(entry.key())) {
                 return Ok(false);
             }
             match page.next {

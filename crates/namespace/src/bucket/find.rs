@@ -105,6 +105,9 @@ impl Shared {
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         let length = keys::check_length(&keys::file(&prefix, name));
         length.map_err(|kind| Error::name(kind, op, name))?;
+        if self.changes.is_applied(parent, name) {
+            return Ok(Step::Known(state.tree.child(parent, name)));
+        }
         match state.tree.known(parent, name, now, ttl) {
             Known::Present(ino) => {
                 state.tree.earn(parent, name);

@@ -8,7 +8,7 @@
 //! and then its bytes; numbers are eight bytes. All numbers are big-endian. A kind that is not known
 //! is left for who knows it.
 
-use remote::{Key, Version};
+use remote::{Key, Metadata, Version};
 
 use super::record::{Subject, read};
 use crate::RecordId;
@@ -56,6 +56,29 @@ pub(super) enum Record {
         /// How many.
         done: u64,
     },
+    /// A file was removed: its object is to go, if it is still this version.
+    Remove(Object),
+    /// A folder was made: its marker is to be there.
+    MakeFolder {
+        /// The marker.
+        marker: Key,
+        /// What goes with it.
+        metadata: Metadata,
+    },
+    /// An empty folder was removed: its marker is to go.
+    RemoveFolder {
+        /// What its keys begin with.
+        prefix: Key,
+    },
+}
+
+/// One version of an object, and the folder that is to outlive it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) key: Key,
+    pub(super) version: Version,
+    /// What the keys of the folder begin with.
+    pub(super) folder: Key,
 }
 
 /// The move of one file.
@@ -127,6 +150,24 @@ impl Record {
                 out.extend(of.0.to_be_bytes());
                 out.extend(done.to_be_bytes());
             }
+            Record::Remove(Object { key, version, folder }) => {
+                out.push(9);
+                for field in [key.as_bytes(), version.as_str().as_bytes(), folder.as_bytes()] {
+                    put_field(&mut out, field);
+                }
+            }
+            Record::MakeFolder { marker, metadata } => {
+                out.push(10);
+                put_field(&mut out, marker.as_bytes());
+                for (name, value) in metadata {
+                    put_field(&mut out, name.as_bytes());
+                    put_field(&mut out, value.as_bytes());
+                }
+            }
+            Record::RemoveFolder { prefix } => {
+                out.push(11);
+                put_field(&mut out, prefix.as_bytes());
+            }
         }
         Subject::Names.record(&out)
     }
@@ -161,6 +202,24 @@ impl Record {
                 between: key(rest)?,
             }),
             8 => Record::Stage { of: RecordId(number(rest)?), done: number(rest)? },
+            9 => Record::Remove(Object {
+                key: key(rest)?,
+                version: version(rest)?,
+                folder: key(rest)?,
+            }),
+            10 => {
+                let (marker, mut metadata) = (key(rest)?, Metadata::new());
+                while !rest.is_empty() {
+                    let (name, value) = (text(rest)?, text(rest)?);
+                    // They are written in their order, each once.
+                    if metadata.last_key_value().is_some_and(|(last, _)| name <= *last) {
+                        return None;
+                    }
+                    metadata.insert(name, value);
+                }
+                Record::MakeFolder { marker, metadata }
+            }
+            11 => Record::RemoveFolder { prefix: key(rest)? },
             _ => return None,
         };
         rest.is_empty().then_some(record)
@@ -189,6 +248,10 @@ fn version(rest: &mut &[u8]) -> Option<Version> {
     Some(Version::new(str::from_utf8(field(rest)?).ok()?))
 }
 
+fn text(rest: &mut &[u8]) -> Option<String> {
+    String::from_utf8(field(rest)?.to_vec()).ok()
+}
+
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let (bytes, after) = rest.split_first_chunk::<8>()?;
     *rest = after;
@@ -200,7 +263,7 @@ mod tests {
     use proptest::prelude::*;
     use remote::{Key, Version};
 
-    use super::{Exchange, FileMove, Record};
+    use super::{Exchange, FileMove, Object, Record};
     use crate::RecordId;
 
     fn all() -> Vec<Record> {
@@ -220,6 +283,18 @@ mod tests {
             Record::Unlinked { kept: Key::from(".quayfs-unlinked/x") },
             Record::Exchange(Exchange { one: a, other: b, between: Key::from("c") }),
             Record::Stage { of: RecordId(9), done: 2 },
+            Record::Remove(Object {
+                key: Key::from("d/f"),
+                version: Version::new("v"),
+                folder: Key::from("d/"),
+            }),
+            Record::MakeFolder {
+                marker: Key::from("d/"),
+                metadata: [("mode", "16877"), ("uid", "7")]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            },
+            Record::RemoveFolder { prefix: Key::from("d/") },
         ]
     }
 

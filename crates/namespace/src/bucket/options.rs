@@ -19,10 +19,21 @@ pub struct BucketOptions {
     pub folder_mode: u16,
     /// Whether attributes that deviate are kept in hidden objects.
     pub attributes: Attributes,
+    /// When a change of names returns.
+    pub returns: Returns,
     /// How many nodes are remembered that the kernel does not hold; at least one.
     pub nodes_max: usize,
     /// Makes the names of hidden objects others than those of other mounts.
     pub seed: u64,
+}
+
+/// When a change of names returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// When the bucket has it.
+    InBucket,
+    /// When it is made here and in the journal, where that is possible; the bucket follows.
+    Journaled,
 }
 
 /// Whether attributes that deviate are kept in hidden objects.
@@ -47,6 +58,7 @@ impl Default for BucketOptions {
             file_mode: 0o644,
             folder_mode: 0o755,
             attributes: Attributes::Kept,
+            returns: Returns::InBucket,
             nodes_max: 1_000_000,
             seed: 0,
         }

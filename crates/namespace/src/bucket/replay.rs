@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use remote::{Condition, ErrorKind as RemoteErrorKind, Original};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original};
 
 use super::carry::{Cargo, Destination, Route, there};
-use super::journal::{Exchange, FileMove, Record};
+use super::journal::{Exchange, FileMove, Object, Record};
 use super::marks::{Marks, Side};
 use super::shared::Shared;
 use super::swap::{Swap, routes};
@@ -43,13 +43,21 @@ enum What {
         phase: Phase,
         cargo: Cargo,
     },
-    Unlinked(remote::Key),
+    Unlinked(Key),
     Exchange {
         exchange: Exchange,
         done: usize,
     },
     /// A move that failed before anything had another name.
     Failed(Route),
+    Remove(Object),
+    MakeFolder {
+        marker: Key,
+        metadata: Metadata,
+    },
+    RemoveFolder {
+        prefix: Key,
+    },
 }
 
 /// How far the move of a folder came.
@@ -115,7 +123,24 @@ impl Shared {
                 let uncopied = self.uncopy(&route, &Marks::default()).await;
                 uncopied.map_err(|error| Error::remote(OP, error))
             }
+            What::Remove(object) => self.finish_removal(&object).await,
+            What::MakeFolder { marker, metadata } => {
+                let made = self.put_if_absent(&marker, metadata).await;
+                made.map_err(|error| Error::remote(OP, error))
+            }
+            What::RemoveFolder { prefix } => self.remove_folder(&prefix).await,
         }
+    }
+
+    async fn finish_removal(&self, Object { key, version, folder }: &Object) -> Result<()> {
+        if !self.is_still(OP, key, version).await? {
+            return Ok(());
+        }
+        let of_store = |error| Error::remote(OP, error);
+        if !folder.as_bytes().is_empty() && !self.has_others(folder, key).await? {
+            self.put_if_absent(folder, Metadata::new()).await.map_err(of_store)?;
+        }
+        self.remote.delete(key).await.map_err(of_store)
     }
 
     async fn finish_file(&self, planned: &FileMove) -> Result<()> {
@@ -201,6 +226,9 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
                 What::Folder { route, phase: Phase::Copying, cargo }
             }
             Some(Record::Unlinked { kept }) => What::Unlinked(kept),
+            Some(Record::Remove(object)) => What::Remove(object),
+            Some(Record::MakeFolder { marker, metadata }) => What::MakeFolder { marker, metadata },
+            Some(Record::RemoveFolder { prefix }) => What::RemoveFolder { prefix },
             Some(Record::Exchange(exchange)) => What::Exchange { exchange, done: 0 },
             Some(Record::Copied { of, marks }) => {
                 later.push((id, of, Later::Copied(marks)));
@@ -256,7 +284,10 @@ impl What {
                 Some(first)
             }
             What::Folder { route, .. } | What::Failed(route) => Some(route.clone()),
-            What::Unlinked(_) => None,
+            What::Unlinked(_)
+            | What::Remove(_)
+            | What::MakeFolder { .. }
+            | What::RemoveFolder { .. } => None,
         }
     }
 
@@ -277,7 +308,10 @@ impl What {
                 | What::Folder { .. }
                 | What::Unlinked(_)
                 | What::Exchange { .. }
-                | What::Failed(_),
+                | What::Failed(_)
+                | What::Remove(_)
+                | What::MakeFolder { .. }
+                | What::RemoveFolder { .. },
                 Later::Copied(_) | Later::Landed | Later::Undone | Later::Stage(_),
             ) => {}
         }

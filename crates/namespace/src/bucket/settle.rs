@@ -3,6 +3,7 @@
 use base::{Ino, Name};
 
 use super::nodes::Place;
+use super::outbox::InLine;
 use super::shared::{Shared, State};
 use super::turns::{Path, Stuck, Turn, Want};
 use crate::{Error, ErrorKind, NameGuard, Result};
@@ -19,6 +20,46 @@ impl Shared {
     /// Waits until nobody changes this name, or one above it.
     pub(super) async fn beside(&self, op: &'static str, name: (Ino, &Name)) -> Result<Turn> {
         self.turn(op, &[name], Want::Shared).await
+    }
+
+    /// A place in the line for a change of this name that is to be made at once. Waits only for those
+    /// whose changes are not to be seen yet.
+    pub(super) async fn ahead(&self, op: &'static str, name: (Ino, &Name)) -> Result<InLine> {
+        match self.place_in_line(op, name, Want::Exclusive)? {
+            Some(place) => Ok(place),
+            None => Ok((self.alone(op, &[name]).await?, None)),
+        }
+    }
+
+    /// As [`Shared::beside`], for who only needs the name, and not what the bucket has of it.
+    pub(super) async fn beside_here(&self, op: &'static str, name: (Ino, &Name)) -> Result<Turn> {
+        match self.place_in_line(op, name, Want::Shared)? {
+            Some((turn, _)) => Ok(turn),
+            None => self.beside(op, name).await,
+        }
+    }
+
+    /// As [`Shared::settle_name`], for who only needs the name, and not what the bucket has of it.
+    pub(super) async fn settle_here(&self, ino: Ino) -> Result<NameGuard> {
+        let Some((parent, name)) = self.place(ino)? else { return Ok(NameGuard::none()) };
+        match self.place_in_line("settle", (parent, &name), Want::Shared) {
+            Ok(Some((turn, _))) if self.place(ino)? == Some((parent, name)) => {
+                Ok(NameGuard::new(turn))
+            }
+            Ok(_) | Err(_) => self.settle_name(ino).await,
+        }
+    }
+
+    fn place_in_line(
+        &self,
+        op: &'static str,
+        name: (Ino, &Name),
+        want: fn(Path) -> Want,
+    ) -> Result<Option<InLine>> {
+        // Under the lock of the names, so that none changes between the look and the place.
+        let state = self.state();
+        let path = state.path_of(op, name)?;
+        Ok(self.turns.pass(vec![want(path)]))
     }
 
     /// Keeps the name of the file `ino`, or its having none, as it is.

@@ -14,6 +14,7 @@ use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
 use super::journal::Record;
 use super::options::BucketOptions;
+use super::outbox::Outbox;
 use super::tree::Tree;
 use super::turns::Turns;
 use super::walk::Walk;
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     // Invariant: that of `Tree`; and a flight is in the table until its answer is in the tree.
     pub(super) state: Mutex<State>,
     pub(super) turns: Turns,
+    pub(super) outbox: Outbox,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
     /// How many changes of names may still be gone on with while the store fails.

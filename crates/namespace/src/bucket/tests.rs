@@ -10,6 +10,7 @@ mod model;
 mod numbers;
 mod odd;
 mod others;
+mod outbox;
 mod races;
 mod requests;
 mod unwritable;

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// A path below the mounted folder, without slashes at its ends; empty for the folder itself.
@@ -52,6 +52,16 @@ struct Place {
     /// Tells that nobody is in the way any more, or that somebody is for who knows how long.
     wake: Option<oneshot::Sender<Woken>>,
     pace: Pace,
+    standing: Standing,
+}
+
+/// Whether what an operation does to names is to be seen already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Not yet: who comes later does not know what he will find.
+    Open,
+    /// On this mount; the bucket follows.
+    Applied,
 }
 
 /// Whether whoever holds a place will be done in bounded time.
@@ -69,6 +79,10 @@ enum Woken {
     /// Somebody in the way is stuck.
     Stuck,
 }
+
+/// What tells who passed others that it is his turn.
+#[derive(Debug)]
+pub(super) struct Wait(oneshot::Receiver<Woken>);
 
 /// Somebody in the way is stuck: there is no use in waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +106,33 @@ impl Turns {
         }
     }
 
+    /// A place in the line, and what tells that it is our turn, if that is not now. `None` if there
+    /// is somebody in the way whose changes are not to be seen yet.
+    pub(super) fn pass(&self, wants: Vec<Want>) -> Option<(Turn, Option<Wait>)> {
+        let line = self.line.lock();
+        let mut open = line.places.values().filter(|place| place.standing == Standing::Open);
+        if open.any(|place| collide(&place.wants, &wants)) {
+            return None;
+        }
+        let (turn, woken) = self.queue_in(line, wants);
+        Some((turn, woken.map(Wait)))
+    }
+
     /// A place in the line, and what tells that it is our turn, if that is not now.
     fn queue(&self, wants: Vec<Want>) -> Result<(Turn, Option<oneshot::Receiver<Woken>>), Stuck> {
-        let mut line = self.line.lock();
+        let line = self.line.lock();
         let in_the_way = |place: &Place| collide(&place.wants, &wants);
         if line.places.values().any(|place| place.pace == Pace::Stuck && in_the_way(place)) {
             return Err(Stuck);
         }
+        Ok(self.queue_in(line, wants))
+    }
+
+    fn queue_in(
+        &self,
+        mut line: MutexGuard<'_, Line>,
+        wants: Vec<Want>,
+    ) -> (Turn, Option<oneshot::Receiver<Woken>>) {
         line.last += 1;
         let number = line.last;
         let mut waits_for = 0;
@@ -114,9 +148,9 @@ impl Turns {
             let (wake, woken) = oneshot::channel();
             (Some(wake), Some(woken))
         };
-        let (delays, pace) = (Vec::new(), Pace::Going);
-        line.places.insert(number, Place { wants, waits_for, delays, wake, pace });
-        Ok((Turn { line: Arc::clone(&self.line), number }, woken))
+        let (delays, pace, standing) = (Vec::new(), Pace::Going, Standing::Open);
+        line.places.insert(number, Place { wants, waits_for, delays, wake, pace, standing });
+        (Turn { line: Arc::clone(&self.line), number }, woken)
     }
 }
 
@@ -130,6 +164,34 @@ impl Turn {
             let wake = line.places.get_mut(&later).and_then(|waiting| waiting.wake.take());
             // Who does not hear it is about to leave the line.
             let _ = wake.map(|wake| wake.send(Woken::Stuck));
+        }
+    }
+
+    /// Waits for what [`Turns::pass`] did not wait for, however long those in the way take.
+    pub(super) async fn come(&self, mut wait: Option<Wait>) {
+        while let Some(Wait(woken)) = wait {
+            match woken.await.expect("a place in the line keeps its sender until it is its turn") {
+                Woken::Turn => return,
+                Woken::Stuck => wait = self.wait_on(),
+            }
+        }
+    }
+
+    fn wait_on(&self) -> Option<Wait> {
+        let mut line = self.line.lock();
+        let place = line.places.get_mut(&self.number).expect("in the line until it is dropped");
+        if place.waits_for == 0 {
+            return None;
+        }
+        let (wake, woken) = oneshot::channel();
+        place.wake = Some(wake);
+        Some(Wait(woken))
+    }
+
+    /// What it does to names is to be seen on this mount.
+    pub(super) fn applied(&self) {
+        if let Some(place) = self.line.lock().places.get_mut(&self.number) {
+            place.standing = Standing::Applied;
         }
     }
 }
@@ -255,6 +317,24 @@ mod tests {
         drop(behind.now_or_never().unwrap().unwrap());
         drop(stuck);
         drop(turns.take(vec![shared("d/g")]).now_or_never().unwrap().unwrap());
+        assert!(turns.line.lock().places.is_empty());
+    }
+
+    #[test]
+    fn who_only_needs_the_names_passes_those_whose_changes_are_to_be_seen() {
+        let turns = Turns::default();
+        let removing = turns.take(vec![exclusive("d/f")]).now_or_never().unwrap().unwrap();
+        assert!(turns.pass(vec![shared("d/f")]).is_none(), "nobody knows yet what becomes of it");
+        removing.applied();
+        let (making, wait) = turns.pass(vec![exclusive("d/f")]).unwrap();
+        let mut coming = Box::pin(making.come(wait));
+        assert!(coming.as_mut().now_or_never().is_none(), "its place is after the removal");
+        assert!(turns.pass(vec![shared("d/f")]).is_none());
+        removing.sticks();
+        assert!(coming.as_mut().now_or_never().is_none(), "it keeps its place");
+        drop(removing);
+        coming.now_or_never().unwrap();
+        drop(making);
         assert!(turns.line.lock().places.is_empty());
     }
 

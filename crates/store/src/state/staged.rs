@@ -122,16 +122,20 @@ impl Db {
         })
     }
 
-    /// Records a seal with the checksums that changed since the last one.
+    /// Records a seal with the checksums that changed since the last one, and the note of what it
+    /// is to become, if there is a new one.
     pub(crate) fn seal_staged(
         &self,
         id: StagedId,
-        epoch: u64,
-        size: u64,
+        (epoch, size): (u64, u64),
+        note: Option<&[u8]>,
         pieces: &[(usize, PieceV1)],
     ) -> Result<()> {
         let boot = self.boot();
         self.write("seal", |transaction| {
+            if let Some(note) = note {
+                set_note(transaction, id, note)?;
+            }
             transaction
                 .prepare_cached(
                     "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL
@@ -174,12 +178,7 @@ impl Db {
 
     /// Replaces the caller's note.
     pub(crate) fn set_staged_note(&self, id: StagedId, note: &[u8]) -> Result<()> {
-        self.write("set note", |transaction| {
-            transaction
-                .prepare_cached("UPDATE staged SET note = ?2 WHERE id = ?1")?
-                .execute(params![id.0, note])?;
-            Ok(())
-        })
+        self.write("set note", |transaction| set_note(transaction, id, note))
     }
 
     /// Forgets a staged file.
@@ -246,6 +245,13 @@ fn insert(
         )?
         .execute(params![new.file, new.state.code(), new.note, identity, signed(size), boot.0])?;
     Ok(StagedId(transaction.last_insert_rowid()))
+}
+
+fn set_note(transaction: &Transaction<'_>, id: StagedId, note: &[u8]) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("UPDATE staged SET note = ?2 WHERE id = ?1")?
+        .execute(params![id.0, note])?;
+    Ok(())
 }
 
 fn remove(transaction: &Transaction<'_>, id: StagedId) -> rusqlite::Result<()> {

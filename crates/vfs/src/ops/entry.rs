@@ -17,12 +17,12 @@ impl Vfs {
         self.hand_out(entry.attr)
     }
 
-    /// Makes an empty file that nobody has open; it is in the bucket when this returns.
+    /// Makes an empty file that nobody has open, and that is as safe as after its close.
     pub async fn mknod(self: Arc<Self>, parent: Ino, name: Name, node: NewNode) -> Result<Attr> {
         let vfs = Arc::clone(&self);
         let (attr, opened) = vfs.create(parent, name, node, Access::Write, (0, true)).await?;
         let committed = match self.handles.file(opened.handle) {
-            Ok(handle) => self.commit(&handle.file).await,
+            Ok(handle) => self.close(&handle.file).await,
             Err(error) => Err(error),
         };
         self.release(opened.handle)?;
@@ -94,11 +94,26 @@ impl Vfs {
         }
     }
 
+    /// Who finds the bytes of a removed file after a crash is not to upload them.
+    fn disown(&self, file: &File) {
+        let Some(staged) = file.staged() else { return };
+        let _order = file.noting.lock();
+        if let Err(error) = staged.set_note(&[]) {
+            tracing::warn!(ino = %file.ino(), %error, "a removed file would come back after a crash");
+        }
+        if let Some(version) = file.acknowledged.lock().take() {
+            self.store.reject(&staged, version.sealed);
+        }
+    }
+
     /// A node lost its name.
     fn unname(&self, ino: Ino) {
         if let Some(file) = self.files.unname(ino) {
             self.failures.lock().remove(&ino);
             self.retire(&file);
+            if self.files.find(ino).is_some() {
+                self.disown(&file);
+            }
         }
         if !self.inodes.knows(ino) {
             self.namespace.forget(ino);

@@ -61,7 +61,7 @@ impl Vfs {
         let by_name = !self.files.is_open(ino);
         let done = match truncated {
             // A cut that changed nothing leaves a clean file.
-            Ok(()) if by_name => self.commit(&file).await.and_then(|()| self.restore(&file)),
+            Ok(()) if by_name => self.close(&file).await.and_then(|()| self.restore(&file)),
             other => other,
         };
         if done.is_err() && file.is_dirty() {

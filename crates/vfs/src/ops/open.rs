@@ -128,7 +128,7 @@ impl Vfs {
         if file.is_dirty() {
             // What a failed close left; what others are still writing has their close to come.
             if !self.handles.is_written(&file) {
-                self.commit_later(&file);
+                self.commit_after(&file, self.upload_delay());
             }
         } else {
             self.retire(&file);
@@ -247,7 +247,7 @@ impl Vfs {
     /// the disk, because the kernel cannot be given another while it is open.
     fn stage_in_place(&self, file: &File, state: &mut State) -> Result<()> {
         let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
-        let note = self.note_of(file, state.name)?;
+        let note = self.note_of(file, state.name, "")?;
         let cached = download.cached().ok_or(Error::Call(Errno::ENOSPC))?;
         let staged = self.store.stage(&note, Base::Take(Arc::clone(cached)))?;
         state.bytes = Bytes::Staged { staged, base: None };
@@ -273,7 +273,7 @@ impl Vfs {
         let Bytes::Clean(download) = &state.bytes else { return Ok(()) };
         let cached = Arc::clone(download.cached().ok_or(Error::Call(Errno::ENOSPC))?);
         let bytes = cached.size();
-        let note = self.note_of(file, state.name)?;
+        let note = self.note_of(file, state.name, "")?;
         let staged = self.store.stage(&note, Base::Over { cached, bytes })?;
         let base = Some(Arc::clone(download));
         state.bytes = Bytes::Staged { staged, base };

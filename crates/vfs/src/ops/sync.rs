@@ -3,25 +3,30 @@
 use std::sync::Arc;
 
 use base::{HandleId, Ino};
+use futures::{StreamExt, stream};
 
 use crate::errno::{Error, Result};
+use crate::file::File;
 use crate::vfs::Vfs;
+
+/// Files that a folder's fsync brings into the bucket at a time.
+const FILES_AT_A_TIME: usize = 64;
 
 impl Vfs {
     /// One close of one descriptor by the process `closer`.
     ///
     /// Every exit of a child that inherited a descriptor sends one of these too. Only the opener's
-    /// close waits for the bucket: a child's must not wait for bytes that others still write.
+    /// close waits: a child's must not wait for bytes that others still write.
     pub async fn flush(self: Arc<Self>, handle: HandleId, closer: u32) -> Result<()> {
         let handle = self.handles.file(handle)?;
         if !handle.access.writes() {
             return Ok(());
         }
         if handle.opener == closer {
-            return self.commit(&handle.file).await;
+            return self.close(&handle.file).await;
         }
         if handle.file.is_dirty() {
-            self.commit_later(&handle.file);
+            self.commit_after(&handle.file, self.upload_delay());
         }
         Ok(())
     }
@@ -34,13 +39,16 @@ impl Vfs {
 
     /// What was written to the files of a folder so far is in the bucket when this returns.
     pub async fn fsync_dir(self: Arc<Self>, dir: Ino) -> Result<()> {
-        let mut synced = Ok(());
-        for file in self.files.staged() {
-            if self.namespace.parent(file.ino()).is_ok_and(|parent| parent == dir) {
-                // One that fails does not keep the others from the bucket.
-                synced = synced.and(self.commit(&file).await);
-            }
-        }
+        let is_in_it =
+            |file: &Arc<File>| self.namespace.parent(file.ino()).is_ok_and(|parent| parent == dir);
+        let files: Vec<Arc<File>> = self.files.staged().into_iter().filter(is_in_it).collect();
+        // One that fails does not keep the others from the bucket.
+        let vfs = &self;
+        let synced = stream::iter(files)
+            .map(|file| async move { vfs.commit(&file).await })
+            .buffer_unordered(FILES_AT_A_TIME)
+            .fold(Ok(()), |synced: Result<()>, one| async { synced.and(one) })
+            .await;
         // The times of what was just uploaded are among the attributes.
         let attributes = self.namespace.sync(Some(dir)).await;
         synced.and(attributes.map_err(Error::from))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::{Budget, HandleId, Ino, ManualClock, Metrics, Name, Rng};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
-use quayfs_vfs::{Access, Recovered, Result, Vfs, VfsOptions};
+use quayfs_vfs::{Access, Commit, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Store};
@@ -182,6 +182,10 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new(remote, budget, Arc::new(Rng::seeded(seed)), uploading);
-    let options = VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40 };
+    let options = VfsOptions {
+        volume: "fake://b".to_owned(),
+        file_bytes_max: 1 << 40,
+        commit: Commit::Close,
+    };
     Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
 }

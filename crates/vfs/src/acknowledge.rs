@@ -1,0 +1,143 @@
+//! A close that does not wait for the bucket: what was written is sealed and recorded with what it is
+//! to become, so that it gets into the bucket even if this process dies, and its upload follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::{ErrorKind, Sealed, Staged};
+
+use crate::commit::{Aimed, Upto};
+use crate::errno::{Error, Result};
+use crate::file::{File, Turn};
+use crate::vfs::{Commit, Vfs};
+
+/// How long an upload waits after a close. Files that are removed, renamed or written again at once
+/// then cost one upload, or none.
+const UPLOAD_DELAY: Duration = Duration::from_millis(100);
+
+/// Files that may wait for their upload; each is an open file of this process. Beyond that a close
+/// waits for the bucket.
+const PENDING_FILES_MAX: usize = 16_384;
+
+/// A version that a close was told is safe, and that nobody uploads yet.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) sealed: Sealed,
+    pub(crate) aimed: Aimed,
+}
+
+impl Vfs {
+    /// What was written to `file` so far is safe as a close promises it.
+    pub(crate) async fn close(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
+        match self.options.commit {
+            Commit::Close => self.commit(file).await,
+            Commit::Async => self.acknowledge(file).await,
+        }
+    }
+
+    /// How long an upload waits that nobody waits for.
+    pub(crate) fn upload_delay(&self) -> Duration {
+        match self.options.commit {
+            Commit::Close => Duration::ZERO,
+            Commit::Async => UPLOAD_DELAY,
+        }
+    }
+
+    /// What was written to `file` so far survives the death of this process, and is uploaded.
+    async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
+        if PENDING_FILES_MAX <= self.later.len() {
+            return self.commit(file).await;
+        }
+        let turn = file.turn().await;
+        match self.acknowledge_in_turn(file, &turn).await {
+            Ok(()) => {}
+            // What the kernel may write to has no room for two versions.
+            Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
+                return self.commit_in_turn(file, &turn, Upto::Now).await;
+            }
+            Err(error) => return Err(error),
+        }
+        drop(turn);
+        if file.is_dirty() {
+            self.commit_after(file, UPLOAD_DELAY);
+        }
+        Ok(())
+    }
+
+    async fn acknowledge_in_turn(self: &Arc<Self>, file: &Arc<File>, _turn: &Turn) -> Result<()> {
+        let Some(staged) = self.rescanned(file).await? else { return Ok(()) };
+        if !file.is_dirty() || !staged.is_written() {
+            return Ok(());
+        }
+        match self.seal_now(file, &staged).await {
+            Ok(Some(mut version)) => {
+                version.sealed.stay();
+                *file.acknowledged.lock() = Some(version);
+            }
+            Ok(None) => return Ok(()),
+            // What our edit left out is gone for good.
+            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
+            Err(error) => return Err(error),
+        }
+        // A rename that came in between may have noted the new name before the old one.
+        self.note_if_moved(file, &staged)
+    }
+
+    fn note_if_moved(&self, file: &File, staged: &Staged) -> Result<()> {
+        let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
+        let Some(aimed) = aimed else { return Ok(()) };
+        match self.aim_again(file, staged, &aimed) {
+            Ok(again) => {
+                if let Some(version) = &mut *file.acknowledged.lock() {
+                    version.aimed = again;
+                }
+                Ok(())
+            }
+            Err(error) if error.is_nameless() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Freezes the bytes of now, and notes what they are to become; an earlier version that was
+    /// acknowledged gives way to them. `None` if the file has no name any more.
+    pub(crate) async fn seal_now(
+        &self,
+        file: &File,
+        staged: &Arc<Staged>,
+    ) -> Result<Option<Acknowledged>> {
+        let aimed = match self.aim(file, staged).await {
+            // Removed a moment ago, and so never published.
+            Err(error) if error.is_nameless() => return Ok(None),
+            aimed => aimed?,
+        };
+        let sealed = self.seal(file, staged, &aimed).await?;
+        // What was written between the two is in the sealed bytes, and so is its time.
+        if file.written() == aimed.written {
+            return Ok(Some(Acknowledged { sealed, aimed }));
+        }
+        match self.aim(file, staged).await {
+            Ok(Aimed { written, .. }) => {
+                let aimed = Aimed { written, ..aimed };
+                let aimed = self.aim_again(file, staged, &aimed)?;
+                Ok(Some(Acknowledged { sealed, aimed }))
+            }
+            Err(error) => {
+                self.store.reject(staged, sealed);
+                if error.is_nameless() { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Where an acknowledged version goes now: the file may have got another name since.
+    pub(crate) fn aim_again(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Result<Aimed> {
+        let _order = file.noting.lock();
+        let target = self.namespace.target(file.ino())?;
+        if target == aimed.target {
+            return Ok(aimed.clone());
+        }
+        let origin = self.origin(file, &target);
+        let again = Aimed { target, origin, ..aimed.clone() };
+        staged.set_note(&self.note_aimed(file, staged, &again))?;
+        Ok(again)
+    }
+}

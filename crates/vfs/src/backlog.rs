@@ -1,0 +1,173 @@
+//! Files whose upload nobody waits for: a line of them, in the order in which they are due. Pure.
+//!
+//! ```text
+//!            push                due, a place is free           done
+//!   absent ────────▶ waiting ───────────────────────▶ busy ────────────▶ absent
+//!                       ▲                              │
+//!                       └──── failed, or pushed again ─┘
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Ino;
+
+use crate::file::File;
+
+/// Between tries of an upload that failed.
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
+
+/// When a file is due, and which of those that are due at one time comes first.
+type Place = (Duration, u64);
+
+/// The line.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    // Invariant: `places` has just the files that wait, each with its place in `line`; a file that is
+    // busy does not wait.
+    line: BTreeMap<Place, Waiting>,
+    places: HashMap<Ino, Place>,
+    busy: HashMap<Ino, Again>,
+    last: u64,
+    dispatcher: Dispatcher,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    file: Arc<File>,
+    /// How long it waits after the next failure.
+    delay: Duration,
+}
+
+/// A file that is being uploaded.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) file: Arc<File>,
+    delay: Duration,
+}
+
+/// Whether a file that is being uploaded was pushed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    No,
+    At(Duration),
+}
+
+/// Whether a task hands out those who are due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Dispatcher {
+    #[default]
+    Gone,
+    There,
+}
+
+/// What a push asks of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pushed {
+    /// Nothing: the file has an earlier place, or is busy.
+    InLine,
+    /// To wake the task that hands out, because the file is the first now.
+    First,
+    /// To start that task.
+    Alone,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// This file is to be uploaded.
+    File(Due),
+    /// Nothing before this time.
+    NotBefore(Duration),
+    /// Nothing at all: the task that asks is over.
+    Nothing,
+}
+
+/// How an upload went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// There is nothing more to do.
+    Done,
+    /// There is more to do at once.
+    Unfinished,
+    /// It may go well later.
+    Failed,
+}
+
+impl Backlog {
+    /// How many files wait or are busy.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() + self.busy.len()
+    }
+
+    /// Whether `ino` waits or is busy.
+    pub(crate) fn has(&self, ino: Ino) -> bool {
+        self.places.contains_key(&ino) || self.busy.contains_key(&ino)
+    }
+
+    /// `file` is to be uploaded, not before `due`. One that waits already keeps the earlier place.
+    pub(crate) fn push(&mut self, file: &Arc<File>, due: Duration) -> Pushed {
+        if let Some(again) = self.busy.get_mut(&file.ino()) {
+            *again = match *again {
+                Again::No => Again::At(due),
+                Again::At(earlier) => Again::At(earlier.min(due)),
+            };
+            return Pushed::InLine;
+        }
+        if let Some(place) = self.places.get(&file.ino()).copied() {
+            if place.0 <= due {
+                return Pushed::InLine;
+            }
+            self.line.remove(&place);
+        }
+        self.wait(Waiting { file: Arc::clone(file), delay: RETRY_DELAY_MIN }, due)
+    }
+
+    /// The next file that is due at `now`.
+    pub(crate) fn next(&mut self, now: Duration) -> Next {
+        let Some(first) = self.line.first_entry() else {
+            self.dispatcher = Dispatcher::Gone;
+            return Next::Nothing;
+        };
+        let (due, _) = *first.key();
+        if now < due {
+            return Next::NotBefore(due);
+        }
+        let Waiting { file, delay } = first.remove();
+        self.places.remove(&file.ino());
+        self.busy.insert(file.ino(), Again::No);
+        Next::File(Due { file, delay })
+    }
+
+    /// A file that was due is not busy any more.
+    pub(crate) fn end(&mut self, due: Due, ended: Ended, now: Duration) -> Pushed {
+        let Due { file, delay } = due;
+        let again = self.busy.remove(&file.ino()).expect("busy until it ends");
+        match (ended, again) {
+            (Ended::Done, Again::No) => Pushed::InLine,
+            (Ended::Done | Ended::Failed, Again::At(at)) => {
+                self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, at)
+            }
+            (Ended::Unfinished, _) => self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, now),
+            (Ended::Failed, Again::No) => {
+                let longer = (delay * 2).min(RETRY_DELAY_MAX);
+                self.wait(Waiting { file, delay: longer }, now + delay)
+            }
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting, due: Duration) -> Pushed {
+        self.last += 1;
+        let place = (due, self.last);
+        self.places.insert(waiting.file.ino(), place);
+        self.line.insert(place, waiting);
+        if self.dispatcher == Dispatcher::Gone {
+            self.dispatcher = Dispatcher::There;
+            return Pushed::Alone;
+        }
+        let is_first = self.line.first_key_value().is_some_and(|(first, _)| *first == place);
+        if is_first { Pushed::First } else { Pushed::InLine }
+    }
+}

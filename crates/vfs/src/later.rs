@@ -1,0 +1,133 @@
+//! Uploads that nobody waits for: hands out who is due in the [`Backlog`], so many at a time.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base::Clock;
+use tokio::sync::{Notify, Semaphore};
+
+use crate::backlog::{Backlog, Due, Ended, Next, Pushed};
+use crate::commit::Upto;
+use crate::errno::Error;
+use crate::file::File;
+use crate::vfs::Vfs;
+
+/// Files that are uploaded at a time. Small ones take a request each, and a store far away needs many
+/// of those; the bytes of all together have their own limit.
+const UPLOADS_MAX: usize = 64;
+
+/// What hands out shares with those who push.
+#[derive(Debug)]
+pub(crate) struct Later {
+    line: parking_lot::Mutex<Backlog>,
+    /// Somebody is due earlier than whom the task waits for.
+    news: Arc<Notify>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Later {
+    fn default() -> Later {
+        let (line, news) = (parking_lot::Mutex::default(), Arc::default());
+        Later { line, news, places: Arc::new(Semaphore::new(UPLOADS_MAX)) }
+    }
+}
+
+impl Later {
+    /// How many files wait for their upload or are at it.
+    pub(crate) fn len(&self) -> usize {
+        self.line.lock().len()
+    }
+}
+
+impl Vfs {
+    /// Commits in the background: again and again while the store cannot be reached, and until the
+    /// kernel can no longer write to the backing file.
+    pub(crate) fn commit_later(self: &Arc<Self>, file: &Arc<File>) {
+        self.commit_after(file, Duration::ZERO);
+    }
+
+    /// As [`Vfs::commit_later`], but not before `delay` is over.
+    pub(crate) fn commit_after(self: &Arc<Self>, file: &Arc<File>, delay: Duration) {
+        let due = self.clock.monotonic() + delay;
+        let pushed = self.later.line.lock().push(file, due);
+        self.see_to(pushed);
+    }
+
+    fn see_to(self: &Arc<Self>, pushed: Pushed) {
+        match pushed {
+            Pushed::InLine => {}
+            Pushed::First => self.later.news.notify_one(),
+            Pushed::Alone => {
+                let (clock, news) = (Arc::clone(&self.clock), Arc::clone(&self.later.news));
+                let places = Arc::clone(&self.later.places);
+                self.runtime.spawn(hand_out(Arc::downgrade(self), clock, news, places));
+            }
+        }
+    }
+
+    async fn commit_due(self: &Arc<Self>, due: Due) {
+        let file = Arc::clone(&due.file);
+        let committed = self.commit_in_background(&file).await;
+        let ended = match committed.and_then(|()| self.restore(&file)) {
+            // Whoever writes on has a close to come; uploading after every write would be without
+            // end.
+            Ok(()) if self.files.is_open(file.ino()) && !file.is_lingering() => Ended::Done,
+            Ok(()) if file.is_dirty() => Ended::Unfinished,
+            // A mapping may have outlived its descriptors; nothing says when it goes.
+            Ok(()) if file.is_lingering() => Ended::Failed,
+            Ok(()) => Ended::Done,
+            Err(error) => {
+                tracing::warn!(ino = %file.ino(), %error, "an upload failed");
+                if error.may_pass() { Ended::Failed } else { Ended::Done }
+            }
+        };
+        let now = self.clock.monotonic();
+        let (pushed, is_over) = {
+            let mut line = self.later.line.lock();
+            (line.end(due, ended, now), !line.has(file.ino()))
+        };
+        self.see_to(pushed);
+        if is_over {
+            self.retire(&file);
+        }
+    }
+
+    async fn commit_in_background(self: &Arc<Self>, file: &Arc<File>) -> Result<(), Error> {
+        // Not in the way of those who close the file while its name is about to change.
+        drop(self.namespace.settle(file.ino()).await?);
+        let turn = file.turn().await;
+        self.commit_in_turn(file, &turn, Upto::Acknowledged).await
+    }
+}
+
+/// Hands out who is due for as long as anybody is in the line. Does not keep the file system.
+async fn hand_out(
+    vfs: Weak<Vfs>,
+    clock: Arc<dyn Clock>,
+    news: Arc<Notify>,
+    places: Arc<Semaphore>,
+) {
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("never closed");
+        let Some(vfs) = vfs.upgrade() else { return };
+        let now = clock.monotonic();
+        let next = vfs.later.line.lock().next(now);
+        match next {
+            Next::Nothing => return,
+            Next::File(due) => {
+                let runtime = vfs.runtime.clone();
+                runtime.spawn(async move {
+                    vfs.commit_due(due).await;
+                    drop(place);
+                });
+            }
+            Next::NotBefore(due) => {
+                drop((place, vfs));
+                tokio::select! {
+                    () = clock.sleep(due.saturating_sub(now)) => {}
+                    () = news.notified() => {}
+                }
+            }
+        }
+    }
+}
