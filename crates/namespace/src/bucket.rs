@@ -18,6 +18,7 @@ mod alike;
 mod ask;
 mod attributes;
 mod carry;
+mod change;
 mod changes;
 mod copies;
 mod entries;
@@ -65,6 +66,7 @@ mod time;
 mod tree;
 mod turns;
 mod unlinked;
+mod unsent;
 mod walk;
 mod window;
 mod xattrs;
@@ -84,11 +86,11 @@ pub use self::replay::Finished;
 use self::changes::Changes;
 use self::copies::Copies;
 use self::nodes::Place;
-use self::outbox::Outbox;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
 use self::turns::Turns;
+use self::unsent::Outbox;
 use self::walk::Walk;
 use crate::{
     Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,

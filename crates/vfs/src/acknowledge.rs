@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::{ErrorKind, Sealed, Staged};
+use store::{ErrorKind, Staged};
 
-use crate::commit::{Aimed, Upto};
+use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
 use crate::file::{File, Turn};
 use crate::vfs::{Commit, Vfs};
@@ -18,13 +18,6 @@ const UPLOAD_DELAY: Duration = Duration::from_millis(100);
 /// Files that may wait for their upload; each is an open file of this process. Beyond that a close
 /// waits for the bucket.
 const PENDING_FILES_MAX: usize = 16_384;
-
-/// A version that a close was told is safe, and that nobody uploads yet.
-#[derive(Debug)]
-pub(crate) struct Acknowledged {
-    pub(crate) sealed: Sealed,
-    pub(crate) aimed: Aimed,
-}
 
 impl Vfs {
     /// What was written to `file` so far is safe as a close promises it.

@@ -12,12 +12,12 @@ use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
-use crate::acknowledge::Acknowledged;
 use crate::ahead::fits;
+use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, Times, Turn};
+use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
 use crate::note::Note;
-use crate::origin::{Origin, whole_object};
+use crate::origin::whole_object;
 use crate::vfs::{Commit, Unpublished, Vfs};
 
 /// How much of the base is taken over at a time.
@@ -453,27 +453,6 @@ async fn fill_from(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> R
         }
     }
     Ok(())
-}
-
-/// Where an upload goes.
-#[derive(Clone, Debug)]
-pub(crate) struct Aimed {
-    pub(crate) target: Target,
-    /// What it replaces.
-    pub(crate) origin: Option<Origin>,
-    /// The times that go with it.
-    pub(crate) written: Option<Times>,
-    /// Its id.
-    pub(crate) upload: String,
-}
-
-/// What is to be in the bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upto {
-    /// All that was written.
-    Now,
-    /// What a close was told is safe, or, if nobody is about to close the file, all of it.
-    Acknowledged,
 }
 
 /// What [`Vfs::commit_once`] did.

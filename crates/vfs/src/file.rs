@@ -10,21 +10,12 @@ use tokio::sync::OwnedMutexGuard;
 use transfer::Download;
 
 use crate::access::SET_ID;
-use crate::acknowledge::Acknowledged;
 use crate::ahead::Stream;
+use crate::aimed::{Acknowledged, Times};
 use crate::io_mode::IoMode;
 
 /// The right to change what is published of a file.
 pub(crate) type Turn = OwnedMutexGuard<()>;
-
-/// When a file was last changed here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// Its bytes, or what `utimens` said of them.
-    pub(crate) mtime: Timestamp,
-    /// Its bytes or attributes.
-    pub(crate) ctime: Timestamp,
-}
 
 /// A file in use. One for each inode, shared by all its handles.
 #[derive(Debug)]

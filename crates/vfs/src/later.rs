@@ -6,8 +6,8 @@ use std::time::Duration;
 use base::Clock;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::aimed::Upto;
 use crate::backlog::{Backlog, Due, Ended, Next, Pushed};
-use crate::commit::Upto;
 use crate::errno::Error;
 use crate::file::File;
 use crate::vfs::Vfs;

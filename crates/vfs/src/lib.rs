@@ -6,6 +6,7 @@
 mod access;
 mod acknowledge;
 mod ahead;
+mod aimed;
 mod backlog;
 mod commit;
 mod dir;

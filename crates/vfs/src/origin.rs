@@ -9,6 +9,7 @@ use remote::{Condition, Extent, Key, Meta, Original, Version};
 use store::{Sealed, Staged};
 use transfer::Download;
 
+use crate::aimed::Origin;
 use crate::errno::Result;
 use crate::file::{Bytes, File};
 use crate::vfs::Vfs;
@@ -16,30 +17,6 @@ use crate::vfs::Vfs;
 /// How much of a base is taken at a time, and how many times at once.
 const TAKE_BYTES: u64 = 1 << 20;
 const TAKES_MAX: usize = 4;
-
-/// Where the version is that an upload is to replace.
-#[derive(Clone, Debug)]
-pub(crate) struct Origin {
-    /// What its bytes are known by. Only a file that was made from just these has some of them.
-    identity: Vec<u8>,
-    key: Key,
-    version: Version,
-    size: u64,
-}
-
-impl Origin {
-    /// The object, to copy from, if what was made from the version `identity` has bytes of it.
-    pub(crate) fn original(&self, identity: Option<&[u8]>) -> Option<Original<'_>> {
-        let Origin { key, version, size, .. } = self;
-        let is_same = identity.is_some_and(|identity| identity == self.identity);
-        is_same.then_some(Original { key, version, size: *size })
-    }
-
-    /// How large the version is, if `staged` was made from it.
-    pub(crate) fn size_for(&self, staged: &Staged) -> Option<u64> {
-        self.original(staged.origin().as_deref()).map(|original| original.size)
-    }
-}
 
 impl Vfs {
     /// The version that an upload to `target` replaces, if it is known which bytes that has.

@@ -2,8 +2,8 @@
 
 use base::{Ino, Name};
 
+use super::change::InLine;
 use super::nodes::Place;
-use super::outbox::InLine;
 use super::shared::{Shared, State};
 use super::turns::{Path, Stuck, Turn, Want};
 use crate::{Error, ErrorKind, NameGuard, Result};

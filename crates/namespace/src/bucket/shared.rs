@@ -14,9 +14,9 @@ use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
 use super::journal::Record;
 use super::options::BucketOptions;
-use super::outbox::Outbox;
 use super::tree::Tree;
 use super::turns::Turns;
+use super::unsent::Outbox;
 use super::walk::Walk;
 use crate::{Content, Entry, Error, ErrorKind, Ledger, RecordId, Result, Use, Users};
 

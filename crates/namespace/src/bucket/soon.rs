@@ -11,47 +11,15 @@ use remote::{
 };
 
 use super::carry::there;
+use super::change::{Change, Made};
 use super::journal::{Object, Record};
 use super::keys;
 use super::listing;
 use super::looks::{Looks, Source};
 use super::nodes::{Folder, Kind};
-use super::outbox::Made;
 use super::shared::{Shared, State};
 use super::window::{Range, Window};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
-
-/// A change on its way into the bucket.
-#[derive(Clone, Debug)]
-pub(super) enum Change {
-    /// A file is removed.
-    Remove {
-        /// What is removed, if it is still that.
-        object: Object,
-        /// Where it was.
-        place: (Ino, Name),
-        ino: Ino,
-    },
-    /// A folder is made.
-    MakeFolder { marker: Key, looks: Box<Looks>, ino: Ino },
-    /// An empty folder is removed.
-    RemoveFolder {
-        prefix: Key,
-        /// Where it was.
-        place: (Ino, Name),
-    },
-}
-
-impl Change {
-    /// The object that is removed.
-    pub(super) fn leaving(&self) -> Option<&Key> {
-        match self {
-            Change::Remove { object, .. } => Some(&object.key),
-            Change::MakeFolder { .. } => None,
-            Change::RemoveFolder { prefix, .. } => Some(prefix),
-        }
-    }
-}
 
 impl Shared {
     /// Removes a file; the bucket loses it later.

@@ -1,0 +1,166 @@
+//! The books of what is on its way into the bucket: how much, which names, what failed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use base::Ino;
+use parking_lot::Mutex;
+use remote::Key;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::{Error, Result, Unsent};
+
+/// Changes that may be on their way; who makes more waits.
+const PENDING_MAX: usize = 4096;
+
+/// Changes that are made in the bucket at a time.
+const SENT_AT_A_TIME: usize = 64;
+
+/// Failures that are remembered of changes that were given up.
+const GIVEN_UP_MAX: usize = 64;
+
+/// The changes under way.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    // A leaf: no other lock is taken under it.
+    pending: Mutex<Pending>,
+    room: Arc<Semaphore>,
+    pub(super) sending: Semaphore,
+    /// Those who wait between two tries are to try now.
+    pub(super) hurry: Notify,
+    /// Grows when a change ends or fails.
+    news: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    last: u64,
+    changes: BTreeMap<u64, Waiting>,
+    /// Objects that are to be removed, and how many changes say so.
+    leaving: HashMap<Key, usize>,
+    given_up: Vec<String>,
+}
+
+/// What is known of a change under way.
+#[derive(Debug)]
+struct Waiting {
+    dir: Ino,
+    /// The object that it removes.
+    leaving: Option<Key>,
+    /// How often it failed, and why at last.
+    failed: Option<(u64, Error)>,
+}
+
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox {
+            pending: Mutex::default(),
+            room: Arc::new(Semaphore::new(PENDING_MAX)),
+            sending: Semaphore::new(SENT_AT_A_TIME),
+            hurry: Notify::new(),
+            news: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Outbox {
+    /// Waits until there is room for another change.
+    pub(super) async fn room(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.room).acquire_owned().await.expect("never closed")
+    }
+
+    /// Whether the object `key` is to be removed.
+    pub(super) fn is_leaving(&self, key: &Key) -> bool {
+        self.pending.lock().leaving.contains_key(key)
+    }
+
+    /// What is on its way.
+    pub(super) fn unsent(&self) -> Unsent {
+        let pending = self.pending.lock();
+        let failing = pending.changes.values().filter_map(|waiting| waiting.failed.as_ref());
+        let failing = failing.map(|(_, error)| error.to_string());
+        Unsent {
+            changes: pending.changes.len() as u64,
+            failures: pending.given_up.iter().cloned().chain(failing).collect(),
+        }
+    }
+
+    pub(super) fn add(&self, dir: Ino, leaving: Option<Key>) -> u64 {
+        let mut pending = self.pending.lock();
+        pending.last += 1;
+        let number = pending.last;
+        if let Some(key) = &leaving {
+            *pending.leaving.entry(key.clone()).or_default() += 1;
+        }
+        pending.changes.insert(number, Waiting { dir, leaving, failed: None });
+        number
+    }
+
+    pub(super) fn fail(&self, number: u64, error: &Error) {
+        if let Some(waiting) = self.pending.lock().changes.get_mut(&number) {
+            let tries = waiting.failed.as_ref().map_or(0, |(tries, _)| *tries);
+            waiting.failed = Some((tries + 1, error.again()));
+        }
+        self.news.send_modify(|news| *news += 1);
+    }
+
+    pub(super) fn end(&self, number: u64, outcome: Result<()>) {
+        let mut pending = self.pending.lock();
+        let waiting = pending.changes.remove(&number).expect("it ends once");
+        if let Some(key) = waiting.leaving
+            && let Some(count) = pending.leaving.get_mut(&key)
+        {
+            *count -= 1;
+            if *count == 0 {
+                pending.leaving.remove(&key);
+            }
+        }
+        if let Err(error) = outcome {
+            if pending.given_up.len() == GIVEN_UP_MAX {
+                pending.given_up.remove(0);
+            }
+            pending.given_up.push(format!("given up: {error}"));
+        }
+        drop(pending);
+        self.news.send_modify(|news| *news += 1);
+    }
+
+    /// Waits until what was changed so far in the folder `dir`, or anywhere, is in the bucket, or one
+    /// of it fails.
+    pub(super) async fn sent(&self, dir: Option<Ino>) -> Result<()> {
+        let mut news = self.news.subscribe();
+        let awaited: BTreeMap<u64, u64> = {
+            let pending = self.pending.lock();
+            let ours = |waiting: &Waiting| dir.is_none_or(|dir| waiting.dir == dir);
+            let ours = pending.changes.iter().filter(|(_, waiting)| ours(waiting));
+            ours.map(|(&number, waiting)| (number, waiting.tries())).collect()
+        };
+        self.hurry.notify_waiters();
+        loop {
+            news.borrow_and_update();
+            let mut is_over = true;
+            {
+                let pending = self.pending.lock();
+                for (number, before) in &awaited {
+                    let Some(waiting) = pending.changes.get(number) else { continue };
+                    is_over = false;
+                    if let Some((tries, error)) = &waiting.failed
+                        && before < tries
+                    {
+                        return Err(error.again());
+                    }
+                }
+            }
+            if is_over {
+                return Ok(());
+            }
+            news.changed().await.expect("its sender is ours");
+        }
+    }
+}
+
+impl Waiting {
+    fn tries(&self) -> u64 {
+        self.failed.as_ref().map_or(0, |(tries, _)| *tries)
+    }
+}

@@ -1,0 +1,67 @@
+//! What a version of a file is to become: where it goes, from what it was made, with which times.
+
+use base::Timestamp;
+use namespace::Target;
+use remote::{Key, Original, Version};
+use store::{Sealed, Staged};
+
+/// When a file was last changed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// Its bytes, or what `utimens` said of them.
+    pub(crate) mtime: Timestamp,
+    /// Its bytes or attributes.
+    pub(crate) ctime: Timestamp,
+}
+
+/// Where the version is that an upload is to replace.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    /// What its bytes are known by. Only a file that was made from just these has some of them.
+    pub(crate) identity: Vec<u8>,
+    pub(crate) key: Key,
+    pub(crate) version: Version,
+    pub(crate) size: u64,
+}
+
+impl Origin {
+    /// The object, to copy from, if what was made from the version `identity` has bytes of it.
+    pub(crate) fn original(&self, identity: Option<&[u8]>) -> Option<Original<'_>> {
+        let Origin { key, version, size, .. } = self;
+        let is_same = identity.is_some_and(|identity| identity == self.identity);
+        is_same.then_some(Original { key, version, size: *size })
+    }
+
+    /// How large the version is, if `staged` was made from it.
+    pub(crate) fn size_for(&self, staged: &Staged) -> Option<u64> {
+        self.original(staged.origin().as_deref()).map(|original| original.size)
+    }
+}
+
+/// Where an upload goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Aimed {
+    pub(crate) target: Target,
+    /// What it replaces.
+    pub(crate) origin: Option<Origin>,
+    /// The times that go with it.
+    pub(crate) written: Option<Times>,
+    /// Its id.
+    pub(crate) upload: String,
+}
+
+/// What is to be in the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upto {
+    /// All that was written.
+    Now,
+    /// What a close was told is safe, or, if nobody is about to close the file, all of it.
+    Acknowledged,
+}
+
+/// A version that a close was told is safe, and that nobody uploads yet.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) sealed: Sealed,
+    pub(crate) aimed: Aimed,
+}
