@@ -27,6 +27,7 @@ mod recover;
 mod set_id;
 mod stream;
 mod vfs;
+mod waiting;
 
 pub use access::Access;
 pub use errno::{Error, Result, errno};

@@ -16,7 +16,7 @@ use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
-use crate::later::Later;
+use crate::waiting::Later;
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
