@@ -77,7 +77,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
 use parking_lot::Mutex;
-use remote::Remote;
+use remote::{Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
 pub use self::options::{Attributes, BucketOptions, Returns};
@@ -317,6 +317,10 @@ impl Namespace for Bucket {
 
     fn content_now(&self, ino: Ino) -> Result<Content> {
         self.shared.content(ino)
+    }
+
+    fn recovered(&self, version: &Version, said: &[u8]) {
+        self.shared.recovered(version, said);
     }
 
     async fn release(&self, ino: Option<Ino>) {

@@ -27,6 +27,7 @@ use std::sync::Weak;
 
 use async_trait::async_trait;
 use base::{Attr, Ino, Name};
+use remote::Version;
 
 /// A tree of named nodes with attributes and content.
 ///
@@ -182,6 +183,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// name meanwhile. From [`target`](Namespace::target) on the caller holds what
     /// [`settle`](Namespace::settle) gave him.
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8>;
+
+    /// What an earlier mount had aimed at a [`Target`] is there now, in this version: what it had to
+    /// say of it is taken over.
+    fn recovered(&self, version: &Version, said: &[u8]) {
+        let _ = (version, said);
+    }
 
     /// Bytes noted by [`set_attr`](Namespace::set_attr) will not be published: the file is what the
     /// bucket has, and one that was never there has no name any more.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Ino;
 use store::{ErrorKind, Staged};
 
 use crate::aimed::{Acknowledged, Aimed, Upto};
@@ -73,10 +74,18 @@ impl Vfs {
             Err(error) => return Err(error),
         }
         // A rename that came in between may have noted the new name before the old one.
-        self.note_if_moved(file, &staged)
+        self.note_again(file, &staged)
     }
 
-    fn note_if_moved(&self, file: &File, staged: &Staged) -> Result<()> {
+    /// The attributes of `ino` were changed: what a close was told is safe has them too.
+    pub(crate) fn note_attributes(&self, ino: Ino) -> Result<()> {
+        let Some(file) = self.files.find(ino) else { return Ok(()) };
+        let Some(staged) = file.staged() else { return Ok(()) };
+        self.note_again(&file, &staged)
+    }
+
+    /// What is noted of an acknowledged version is of the name and the attributes of now.
+    fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
         match self.aim_again(file, staged, &aimed) {

@@ -405,6 +405,7 @@ impl Vfs {
             origin_bytes: None,
             begun: None,
             metadata: target.metadata.clone(),
+            said: target.said.clone(),
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   "quayfs-note-2" NUL volume NUL upload NUL condition NUL version NUL size NUL begun NUL
-//!   metadata NUL key
+//!   said NUL metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
@@ -11,9 +11,10 @@
 //! if bytes that are not here are to be taken from it, else empty; `begun` tells of an upload in parts that
 //! was begun before the file was whole: its id, when it was about to begin (seconds since 1970), and
 //! how the store names it (empty before that is known), with a space between them; else it is empty;
+//! `said` is what else is to be said of the file, as the namespace words it, in hexadecimal digits;
 //! `metadata` is a line
 //! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 1 have no
-//! `size` and no `begun`.
+//! `size`, no `begun` and no `said`.
 
 use base::Timestamp;
 use remote::{Condition, Key, Metadata, Version};
@@ -40,6 +41,8 @@ pub(crate) struct Note {
     pub(crate) begun: Option<Noted>,
     /// What goes with it.
     pub(crate) metadata: Metadata,
+    /// What else is to be said of the file when it is there.
+    pub(crate) said: Vec<u8>,
 }
 
 impl Note {
@@ -59,7 +62,9 @@ impl Note {
             format!("{id} {} {}", since.secs, upload.as_deref().unwrap_or_default())
         });
         let begun = begun.unwrap_or_default();
-        let fields = [&self.volume, &self.upload, condition, version, &size, &begun, &metadata];
+        let said = self.said.iter().fold(String::new(), |said, byte| format!("{said}{byte:02x}"));
+        let fields =
+            [&self.volume, &self.upload, condition, version, &size, &begun, &said, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);
         bytes.push(0);
@@ -70,17 +75,18 @@ impl Note {
     /// `None` if the bytes are no note that this version can read.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
         let magic = bytes.split(|&byte| byte == 0).next()?;
-        let count = if magic == MAGIC { 9 } else { 7 };
+        let count = if magic == MAGIC { 10 } else { 7 };
         let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
-        let (volume, upload, condition, version, [size, begun], metadata, key) = match fields[..] {
-            [MAGIC, volume, upload, condition, version, size, begun, metadata, key] => {
-                (volume, upload, condition, version, [size, begun], metadata, key)
+        let (volume, upload, condition, version, newer, metadata, key) = match fields[..] {
+            [MAGIC, volume, upload, condition, version, size, begun, said, metadata, key] => {
+                (volume, upload, condition, version, [size, begun, said], metadata, key)
             }
             [MAGIC_1, volume, upload, condition, version, metadata, key] => {
-                (volume, upload, condition, version, [&b""[..]; 2], metadata, key)
+                (volume, upload, condition, version, [&b""[..]; 3], metadata, key)
             }
             _ => return None,
         };
+        let [size, begun, said] = newer;
         let origin_bytes = match str::from_utf8(size).ok()? {
             "" => None,
             size => Some(size.parse().ok()?),
@@ -103,8 +109,14 @@ impl Note {
             .map(|line| line.split_once('='))
             .map(|item| item.map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect::<Option<Metadata>>()?;
-        Some(Note { volume, upload, key: Key::from(key), condition, origin_bytes, begun, metadata })
+        let (key, said) = (Key::from(key), unhex(said)?);
+        Some(Note { volume, upload, key, condition, origin_bytes, begun, metadata, said })
     }
+}
+
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(byte).collect()).flatten()
 }
 
 fn noted(text: &str) -> Option<Noted> {
@@ -131,22 +143,27 @@ mod tests {
         let since = Timestamp { secs: 9, nanos: 0 };
         let begun = Some(Noted { id: "8".to_owned(), since, upload: Some("u p".to_owned()) });
         let key = Key::from(&b"a\0b"[..]);
-        Note { volume, upload, key, condition, origin_bytes: Some(77), begun, metadata }
+        let said = b"+\0".to_vec();
+        Note { volume, upload, key, condition, origin_bytes: Some(77), begun, metadata, said }
     }
 
     #[test]
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
         let want =
-            b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\0mode=33152\nuid=7\n\0a\0b";
+            b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\0mode=33152\nuid=7\n\0a\0b";
         assert_eq!(bytes, want);
     }
 
     #[test]
     fn a_note_of_version_1_is_read() {
         let bytes = b"quayfs-note-1\0s3://b\x007f\0is\0\"e\"\0mode=33152\nuid=7\n\0a\0b";
-        let want =
-            Note { origin_bytes: None, begun: None, ..note(Condition::Is(Version::new("\"e\""))) };
+        let want = Note {
+            origin_bytes: None,
+            begun: None,
+            said: Vec::new(),
+            ..note(Condition::Is(Version::new("\"e\"")))
+        };
         assert_eq!(Note::from_bytes(bytes), Some(want));
     }
 

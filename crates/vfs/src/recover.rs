@@ -84,19 +84,19 @@ impl Vfs {
             base: base.as_ref(),
             begun: None,
         };
-        let mut uploaded =
-            self.uploader.upload(&sealed, &job).await.map(|_| ()).map_err(Error::from);
+        let mut uploaded = self.uploader.upload(&sealed, &job).await.map_err(Error::from);
         if uploaded.as_ref().is_err_and(Error::is_changed) {
             let tries = slice::from_ref(&note.upload);
             match self.uploader.written_by(&note.key, tries).await {
-                Ok(Some(_)) => uploaded = Ok(()),
+                Ok(Some(meta)) => uploaded = Ok(meta.version),
                 Ok(None) => {}
                 Err(error) => uploaded = Err(error.into()),
             }
         }
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
-            Ok(()) => {
+            Ok(version) => {
+                self.namespace.recovered(&version, &note.said);
                 // The bucket has them: what is here is only a copy, which the cache does without.
                 drop(sealed);
                 self.store.discard(staged)?;

@@ -102,7 +102,7 @@ impl Vfs {
 
     /// Begins an upload of what the file will be; its note tells of it before.
     async fn begin(&self, file: &Arc<File>, staged: &Arc<Staged>) -> Result<Begun> {
-        let Target { key, condition, metadata } = self.namespace.target(file.ino())?;
+        let Target { key, condition, metadata, .. } = self.namespace.target(file.ino())?;
         let since = self.about_now();
         let id = self.uploader.new_id();
         file.stream.note(Noted { id: id.clone(), since, upload: None });

@@ -12,7 +12,7 @@ use rustix::fs::{
     listxattr, lsetxattr, makedev, mknodat, removexattr, renameat_with, setxattr, utimensat,
 };
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Plan, run, wait, write_new};
+use testkit::{MinIo, Mount, Plan, Shape, SlowLink, run, wait, write_new};
 
 use crate::{SOON, TTL, mounted, mounted_with};
 
@@ -171,6 +171,32 @@ fn a_mode_changed_just_before_a_kill_is_there_after_the_next_mount() {
     assert_eq!(of(&mount), (0o600, Ok(1)));
     mount.umount();
     assert_eq!(of(&Plan::of(&bucket).mount()), (0o600, Ok(1)), "and in the bucket");
+}
+
+#[test]
+fn what_is_said_of_a_file_survives_a_kill_before_its_upload() {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    let link = SlowLink::to(store.address(), Shape::default());
+    let plan = Plan::of(&bucket).instead("--endpoint", &link.endpoint());
+    let mount = plan.flags(["--commit", "async"]).mount();
+    fs::create_dir(mount.join("folder")).unwrap();
+    link.stop_requests_to(&format!("PUT /{}/folder/private", bucket.name()));
+    let file = mount.join("folder/private");
+    write_new(&file, b"bytes").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    chown(&file, Some(1234), Some(5678)).unwrap();
+    setxattr(&file, "user.origin", b"value", XattrFlags::CREATE).unwrap();
+    set_times(&file);
+    let before = look(&file);
+    mount.kill();
+    link.release();
+    assert_eq!(bucket.get("folder/private"), None, "not uploaded before the kill");
+    let mount = mount.abandon().mount();
+    assert_eq!(look(&mount.join("folder/private")), before);
+    let mount = mount.umount().mount();
+    assert_eq!(look(&mount.join("folder/private")), before, "and in the bucket");
+    mount.umount();
 }
 
 #[test]

@@ -53,7 +53,8 @@ impl Shared {
             Some(version) => Condition::Is(version.clone()),
             None => Condition::Absent,
         };
-        Ok(Target { key, condition, metadata: node.looks.metadata(FileKind::File) })
+        let metadata = node.looks.metadata(FileKind::File);
+        Ok(Target { key, condition, metadata, said: state.tree.said_ahead(ino) })
     }
 
     /// The bytes of `ino` are in the bucket.

@@ -42,6 +42,7 @@ impl Vfs {
             if let Some(file) = self.files.find(ino) {
                 file.attributes_changed(change.mtime, self.clock.wall());
             }
+            self.note_attributes(ino)?;
         }
         self.attr(ino).await
     }

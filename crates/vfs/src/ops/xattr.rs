@@ -48,13 +48,15 @@ impl Vfs {
         mode: XattrMode,
     ) -> Result<()> {
         check(&name)?;
-        supported(self.namespace.set_xattr(ino, &name, &value, mode).await)
+        supported(self.namespace.set_xattr(ino, &name, &value, mode).await)?;
+        self.note_attributes(ino)
     }
 
     /// Removes an extended attribute.
     pub async fn remove_xattr(self: Arc<Self>, ino: Ino, name: Vec<u8>) -> Result<()> {
         check(&name)?;
-        supported(self.namespace.remove_xattr(ino, &name).await)
+        supported(self.namespace.remove_xattr(ino, &name).await)?;
+        self.note_attributes(ino)
     }
 }
 

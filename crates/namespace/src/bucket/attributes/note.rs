@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::{FileKind, Ino, Timestamp};
-use remote::Key;
+use remote::{Key, Version};
 
 use super::book::{Origin, Pending};
 use super::carried;
@@ -94,6 +94,15 @@ impl Shared {
         }
     }
 
+    /// What an earlier process had to say of a file is said of this version, which is there now.
+    pub(in crate::bucket) fn recovered(&self, version: &Version, said: &[u8]) {
+        let Some((prefix, label, Some(item))) = record::read(said) else { return };
+        let item = Item { version: Some(version.clone()), ..item };
+        let noted = self.state().tree.note_item((prefix, label), Some(item), What::Attributes);
+        self.state().tree.unrecorded.extend(noted);
+        self.record_noted_or_log("recover", Ino::ROOT);
+    }
+
     /// Takes over a change that an earlier process noted. False if it cannot be read.
     pub(in crate::bucket) fn replay_attributes(&self, id: RecordId, words: &[u8]) -> bool {
         let Some((prefix, label, item)) = record::read(words) else { return false };
@@ -175,6 +184,31 @@ impl Tree {
             }
             Described::NotYet => None,
         }
+    }
+
+    /// What is to be said of the file `ino` when its bytes are in the bucket, for [`Shared::recovered`].
+    pub(in crate::bucket) fn said_ahead(&self, ino: Ino) -> Vec<u8> {
+        let (Some((prefix, label)), Some(books)) = (self.entry_of(ino), &self.books) else {
+            return Vec::new();
+        };
+        let Some(Node { kind: Kind::File(file), looks, xattrs, .. }) = self.node(ino) else {
+            return Vec::new();
+        };
+        let item = Item {
+            kind: file.form.kind(),
+            mode: Some(looks.mode),
+            uid: Some(looks.owner.uid),
+            gid: Some(looks.owner.gid),
+            mtime: Some(looks.mtime),
+            atime: Some(looks.atime),
+            ctime: Some(looks.ctime),
+            rdev: 0,
+            target: None,
+            xattrs: xattrs.clone(),
+            // It is not known yet.
+            version: Some(Version::new("-")),
+        };
+        Noted { prefix, label, item: Some(item), number: 0 }.words(books.usual())
     }
 
     /// What the extended attributes of all names take that are in an object with those of `ino`.
