@@ -68,16 +68,27 @@ impl StoreLedger {
     }
 }
 
+fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
+    written.map_err(|error| {
+        tracing::error!(%error, "the journal cannot be written");
+        LedgerFailed
+    })
+}
+
 impl Ledger for StoreLedger {
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
         let payload = [&self.head, record].concat();
-        match self.store.journal().append(OpKind::Names, &payload) {
-            Ok(op) => Ok(RecordId(op.number())),
-            Err(error) => {
-                tracing::error!(%error, "the journal cannot be written");
-                Err(LedgerFailed)
-            }
-        }
+        noted(self.store.journal().append(OpKind::Names, &payload)).map(|op| RecordId(op.number()))
+    }
+
+    fn append_soon(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        let payload = [&self.head, record].concat();
+        let appended = self.store.journal().append_later(OpKind::Names, payload);
+        noted(appended).map(|op| RecordId(op.number()))
+    }
+
+    fn settle(&self) -> Result<(), LedgerFailed> {
+        noted(self.store.journal().settle())
     }
 
     fn strike(&self, records: &[RecordId]) {

@@ -29,8 +29,12 @@ const RUNTIME_THREADS: usize = 4;
 /// How far the kernel asks ahead of a sequential reader: enough for several requests at a time.
 const READ_AHEAD_BYTES: u64 = 4 << 20;
 
-/// What was fetched since the last checkpoint is fetched again after a crash.
-const CHECKPOINT_DELAY: Duration = Duration::from_secs(30);
+/// What a small new file was to be is known for sure so long after it was made, if it is still open.
+const SETTLE_DELAY: Duration = Duration::from_secs(1);
+
+/// What was fetched since the last checkpoint is fetched again after a crash: one each time that so many
+/// delays are over.
+const CHECKPOINT_DELAYS: u32 = 30;
 
 /// How long programs may keep files open after we were told to end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -150,13 +154,16 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
     }
 }
 
-/// Records now and then what is known of the cache in memory only.
+/// Records now and then what is known in memory only.
 async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
-    loop {
-        clock.sleep(CHECKPOINT_DELAY).await;
+    for delays in (0..CHECKPOINT_DELAYS).cycle() {
+        clock.sleep(SETTLE_DELAY).await;
         let store = store.clone();
-        let recorded = tokio::task::spawn_blocking(move || store.checkpoint()).await;
-        match recorded {
+        let record = move || match delays {
+            0 => store.checkpoint(),
+            _ => store.journal().settle(),
+        };
+        match tokio::task::spawn_blocking(record).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "what is cached could not be recorded"),
             // The runtime is ending.

@@ -319,6 +319,10 @@ impl Namespace for Bucket {
         self.shared.content(ino)
     }
 
+    fn said(&self, ino: Ino) -> Vec<u8> {
+        self.shared.state().tree.said_ahead(ino)
+    }
+
     fn recovered(&self, version: &Version, said: &[u8]) {
         self.shared.recovered(version, said);
     }

@@ -18,6 +18,17 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     /// Notes what is to be done whatever happens. It survives the death of this process.
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed>;
 
+    /// As [`Ledger::append`], but what is noted survives the death of this process only with what is
+    /// noted after it, or after [`Ledger::settle`]; in the order in which it was noted.
+    fn append_soon(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        self.append(record)
+    }
+
+    /// All that was noted survives the death of this process when this returns.
+    fn settle(&self) -> Result<(), LedgerFailed> {
+        Ok(())
+    }
+
     /// Strikes out what is done. Failure is logged only: what is done twice does no harm.
     fn strike(&self, records: &[RecordId]);
 

@@ -184,8 +184,15 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// [`settle`](Namespace::settle) gave him.
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8>;
 
+    /// What besides the metadata of its [`Target`] is to be said of `ino` once its bytes are in the
+    /// bucket, in words for [`recovered`](Namespace::recovered); empty if nothing is.
+    fn said(&self, ino: Ino) -> Vec<u8> {
+        let _ = ino;
+        Vec::new()
+    }
+
     /// What an earlier mount had aimed at a [`Target`] is there now, in this version: what it had to
-    /// say of it is taken over.
+    /// [say](Namespace::said) of it is taken over.
     fn recovered(&self, version: &Version, said: &[u8]) {
         let _ = (version, said);
     }

@@ -113,9 +113,6 @@ pub struct Target {
     pub condition: Condition,
     /// To be kept with the object.
     pub metadata: Metadata,
-    /// What else is to be said of it once it is there, in words for
-    /// [`recovered`](crate::Namespace::recovered); empty if nothing is.
-    pub said: Vec<u8>,
 }
 
 /// An upload that the store has acknowledged.

@@ -1,5 +1,6 @@
 //! One cached version: bytes that the bucket has, as far as they are here.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -323,7 +324,7 @@ impl Cached {
         let Use { last_use, uses } = self.used();
         Some(VersionNews {
             name: self.name,
-            identity: &self.identity,
+            identity: Cow::Borrowed(&self.identity),
             size: self.size,
             inode: body.file.inode(),
             last_use,

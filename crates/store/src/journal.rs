@@ -88,6 +88,17 @@ impl Journal {
         self.ground.db.append(kind.code(), payload).map(OpId)
     }
 
+    /// As [`Journal::append`], but it survives the death of this process only when something else was
+    /// noted after it, or after [`Journal::settle`].
+    pub fn append_later(&self, kind: OpKind, payload: Vec<u8>) -> Result<OpId> {
+        self.ground.db.append_later(kind.code(), payload).map(OpId)
+    }
+
+    /// All that was noted survives the death of this process when this returns.
+    pub fn settle(&self) -> Result<()> {
+        self.ground.db.settle()
+    }
+
     /// What was noted and struck out so far outlives a power cut, too, when this returns. Waits for
     /// the disk, and for nobody else.
     pub fn sync(&self) -> Result<()> {
@@ -96,13 +107,12 @@ impl Journal {
 
     /// Strikes out an operation that is done.
     pub fn done(&self, op: OpId) -> Result<()> {
-        self.ground.db.remove_ops(&[op.0])
+        self.ground.db.remove_ops(vec![op.0])
     }
 
     /// Strikes out operations that are done, all of them or none.
     pub fn all_done(&self, ops: &[OpId]) -> Result<()> {
-        let ops: Vec<u64> = ops.iter().map(|op| op.0).collect();
-        self.ground.db.remove_ops(&ops)
+        self.ground.db.remove_ops(ops.iter().map(|op| op.0).collect())
     }
 
     /// Every operation that a dead process left and `is_wanted` says to be of interest, in order. They

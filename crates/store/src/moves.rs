@@ -4,6 +4,7 @@
 //! between, bytes that exist nowhere else are still recorded, and nothing is said to be cached that
 //! is not.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -122,6 +123,8 @@ pub(crate) fn take(
         cached.verify(all)?;
     }
     let mut open = table.lock();
+    // A file that came from staging a moment ago has its place in the cache then.
+    ground.db.settle()?;
     let turn = ground.turn();
     let guard = cached.guard("take")?;
     if !guard.body().presence.is_complete() {
@@ -256,35 +259,35 @@ fn become_cached(
     let name = VersionName::of(&identity, size);
     let rows = body.extents.rows(size, body.visible());
     let used = Use { last_use: ground.stamp(), uses: 1 };
+    let (from, to) = (staged.path(), ground.layout.object(name));
+    let io = |error| Error::io("adopt", &to, error);
+    let presence = Presence::empty(size);
+    for (piece, row) in &rows {
+        presence.load(*piece, row, Standing::Here, used.last_use);
+    }
     let news = VersionNews {
         name,
-        identity: &identity,
+        identity: Cow::Owned(identity.to_vec()),
         size,
         inode: body.file.inode(),
         last_use: used.last_use,
         uses: used.uses,
         pieces: rows,
     };
-    let (from, to) = (staged.path(), ground.layout.object(name));
-    let io = |error| Error::io("adopt", &to, error);
 
     let mut open = table.lock();
     let turn = ground.turn();
-    let moving = body.file.moving().map_err(io)?;
-    // The name first: after a crash in between, a record without a file is forgotten, and the
-    // bucket has the bytes.
-    rename_into(&ground.disk, &from, &to).map_err(io)?;
-    if let Err(error) = ground.db.adopt_staged(staged.id(), staged.file_name(), &news) {
-        ground.disk.rename(&to, &from).map_err(io)?;
-        return Err(error);
-    }
+    // The record first: until it is made, this is the staged file that it was, and what is to
+    // become of it is done again after a crash. The bucket has the bytes.
+    let (disk, place) = (Arc::clone(&ground.disk), to.clone());
+    let put = move || {
+        if let Err(error) = rename_into(&disk, &from, &place) {
+            tracing::warn!(path = %place.display(), %error, "cannot take a file into the cache");
+        }
+    };
+    ground.db.adopt_staged(staged.id(), staged.file_name(), news, put)?;
     let body = guard.leave();
     body.file.claim(Mode::Shared).map_err(io)?;
-    drop(moving);
-    let presence = Presence::empty(size);
-    for (piece, row) in &news.pieces {
-        presence.load(*piece, row, Standing::Here, used.last_use);
-    }
     let disk_bytes = presence.disk_bytes();
     let body = cached::Body { file: body.file, presence };
     let cached = if let Some(cached) = open.get(name) {

@@ -20,6 +20,10 @@ use crate::residency::{Action, Event, Residency};
 use crate::state::staged::{StagedId, StagedState};
 use crate::sums::{Walk, Walked};
 
+/// A file that grows longer is recorded at once: after a crash its bytes are worth to be told from those
+/// of others although nobody was promised anything.
+const NAMELESS_BYTES_MAX: u64 = 64 << 10;
+
 /// A backing file with bytes the bucket does not have yet.
 ///
 /// It stays on the disk, and is found again after a crash, until it is adopted, discarded or moved
@@ -76,6 +80,9 @@ impl Staged {
         let body = guard.body();
         if let Some(needs) = self.draw_edges(body, range)? {
             return Ok(Outcome::Needs(needs));
+        }
+        if body.size <= NAMELESS_BYTES_MAX && NAMELESS_BYTES_MAX < range.end() {
+            self.ground.db.settle()?;
         }
         self.will_change(body, Some(range))?;
         self.ground.space.make_way(range.len());

@@ -1,17 +1,20 @@
 //! The database: what is here, what is staged, what is to be done. See `docs/format.md`.
 
 pub(crate) mod journal;
+mod later;
 pub(crate) mod numbers;
 mod schema;
 pub(crate) mod staged;
 pub(crate) mod versions;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use self::later::{Later, Outcome};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -24,8 +27,12 @@ pub(crate) struct Db {
     path: PathBuf,
     boot: Boot,
     owner: u64,
+    // The last number that was given to a row.
+    last_row: AtomicI64,
     // One connection: no transaction lasts longer than a batch of rows takes.
     connection: Mutex<Connection>,
+    // What the next transaction does first. Locked after the connection.
+    later: Mutex<Vec<Later>>,
     // Another one to move the log into the database, which waits for the disk: the first one goes
     // on meanwhile.
     tidy: Mutex<Connection>,
@@ -36,6 +43,13 @@ const LOG_BYTES_MAX: u64 = 4 << 20;
 
 /// If nobody ever tidies, the log is moved when it has so many pages of 4 KiB.
 const LOG_PAGES_MAX: u32 = 16_384;
+
+/// How many changes wait for the next one that is waited for. Twice as many while the database fails.
+const LATER_MAX: usize = 256;
+
+/// The rows that one opening of the state folder makes have numbers from its own shifted by this on:
+/// who makes one knows its number before anybody else can, and later openings have greater ones.
+const OWNER_SHIFT: u32 = 40;
 
 /// One run of the machine, as the database numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +81,10 @@ impl Db {
         };
         let (connection, tidy, boot, owner) =
             open().map_err(|error| Error::db("open database", path, error))?;
+        let last_row = AtomicI64::new(signed(owner << OWNER_SHIFT));
         let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
-        Ok(Db { path: path.to_owned(), boot, owner, connection, tidy })
+        let later = Mutex::default();
+        Ok(Db { path: path.to_owned(), boot, owner, last_row, connection, later, tidy })
     }
 
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
@@ -88,6 +104,7 @@ impl Db {
     /// Brings what was committed so far to the disk. A transaction ends when the log has it, but the
     /// log is only synced when it is moved into the database.
     pub(crate) fn sync(&self, disk: &Disk) -> Result<()> {
+        self.settle()?;
         let log = self.log();
         let io = |error| Error::io("sync", &log, error);
         // Without a log all is in the database.
@@ -109,12 +126,19 @@ impl Db {
         self.owner
     }
 
+    /// A number for a new row; greater than those that this process gave before.
+    fn new_row(&self) -> i64 {
+        1 + self.last_row.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn read<T>(
         &self,
         op: &'static str,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
-        query(&self.connection.lock()).map_err(|error| Error::db(op, &self.path, error))
+        let mut connection = self.connection.lock();
+        self.catch_up(&mut connection).map_err(|error| Error::db(op, &self.path, error))?;
+        query(&connection).map_err(|error| Error::db(op, &self.path, error))
     }
 
     fn write<T>(
@@ -123,15 +147,80 @@ impl Db {
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T> {
         let mut connection = self.connection.lock();
-        let run = || {
+        let written = self.write_all(&mut connection, change);
+        written.map_err(|error| Error::db(op, &self.path, error))
+    }
+
+    /// Makes a change with the next one that somebody waits for, before it: until then it does not
+    /// survive the death of this process.
+    fn write_later(&self, op: &'static str, later: Later) -> Result<()> {
+        let mut waiting = self.later.lock();
+        let count = waiting.len();
+        if count < LATER_MAX {
+            waiting.push(later);
+            return Ok(());
+        }
+        drop(waiting);
+        let mut connection = self.connection.lock();
+        self.later.lock().push(later);
+        let written = self.catch_up(&mut connection);
+        if written.is_err() && LATER_MAX * 2 <= count {
+            self.later.lock().pop();
+            return written.map_err(|error| Error::db(op, &self.path, error));
+        }
+        Ok(())
+    }
+
+    /// Makes the changes that wait.
+    pub(crate) fn settle(&self) -> Result<()> {
+        let caught_up = self.catch_up(&mut self.connection.lock());
+        caught_up.map_err(|error| Error::db("record", &self.path, error))
+    }
+
+    fn catch_up(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        if self.later.lock().is_empty() {
+            return Ok(());
+        }
+        self.write_all(connection, |_| Ok(()))
+    }
+
+    /// What waits and `change`, in one transaction.
+    fn write_all<T>(
+        &self,
+        connection: &mut Connection,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let mut waiting = std::mem::take(&mut *self.later.lock());
+        let written = loop {
             // Immediate: a transaction that reads first and writes then cannot wait its turn.
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let value = change(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
+            let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+            let transaction = match begun {
+                Ok(transaction) => transaction,
+                Err(error) => break Err(error),
+            };
+            match later::write(&waiting, &transaction) {
+                Outcome::Written => {
+                    let value = change(&transaction);
+                    break value.and_then(|value| transaction.commit().map(|()| value));
+                }
+                Outcome::Failed(error) => break Err(error),
+                // It would stand in everybody's way for ever.
+                Outcome::Impossible(at, error) => {
+                    tracing::error!(%error, "a change of the records is left out");
+                    waiting.remove(at);
+                }
+            }
         };
-        run().map_err(|error| Error::db(op, &self.path, error))
+        match written {
+            Ok(value) => {
+                waiting.into_iter().for_each(Later::done);
+                Ok(value)
+            }
+            Err(error) => {
+                self.later.lock().splice(0..0, waiting);
+                Err(error)
+            }
+        }
     }
 }
 

@@ -212,6 +212,7 @@ impl Store {
     /// What is used and what is free.
     pub fn usage(&self) -> Result<Usage> {
         let ground = &self.shared.ground;
+        ground.db.settle()?;
         let room = ground.space.room()?;
         let mut staged_bytes = 0;
         let folder = ground.layout.stage();
@@ -284,7 +285,8 @@ fn collector(table: &Arc<Table>, ground: &Arc<Ground>) -> Box<dyn Fn(u64) -> u64
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Err(error) = self.table.save() {
+        let saved = self.table.save();
+        if let Err(error) = saved.and(self.ground.db.settle()) {
             tracing::warn!(%error, "cannot record what is in the cache");
         }
     }

@@ -134,6 +134,8 @@ impl Table {
 
     /// Opens or makes the backing file and reads what is recorded of it.
     fn open_version(&self, identity: &[u8], (name, size): (VersionName, u64)) -> Result<Cached> {
+        // It may have come from staging a moment ago.
+        self.ground.db.settle()?;
         let (file, row) = self.claim_file(name, size)?;
         let presence = Presence::empty(size);
         let mut used = Use { last_use: self.ground.stamp(), uses: 0 };

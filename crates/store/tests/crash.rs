@@ -102,7 +102,61 @@ fn what_was_recorded_and_what_was_sealed_survive() {
     assert_eq!(sealed_content(&sealed), bytes(2, 0, GRANULE + 1));
     let adopted = store.adopt(&sealed_file.staged, sealed, b"x").unwrap();
     assert!(matches!(adopted, Adopted::Clean(_)));
+    store.journal().settle().unwrap();
     assert_eq!(folder.files("staged"), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_adopted_and_not_recorded_yet_is_found_as_it_was_sealed() {
+    let folder = Folder::new();
+    killed(
+        "what_was_adopted_and_not_recorded_yet_is_found_as_it_was_sealed",
+        &folder.path(),
+        |dir| {
+            let store = open(dir);
+            let staged = store.stage(b"note", Base::Empty).unwrap();
+            write(&staged, &[], 0, b"bytes");
+            let sealed = staged.seal().unwrap();
+            let op = store.journal().append_later(OpKind::Names, b"said".to_vec()).unwrap();
+            let adopted = store.adopt(&staged, sealed, b"v").unwrap();
+            assert!(matches!(adopted, Adopted::Clean(_)));
+            std::mem::forget((store, staged, adopted, op));
+        },
+    );
+    if is_child() {
+        return;
+    }
+    let store = folder.open();
+    let orphans = store.orphans().unwrap();
+    let [orphan] = orphans.as_slice() else { panic!("{orphans:?}") };
+    assert_eq!(orphan.state, OrphanState::Sealed);
+    assert_eq!(content(&orphan.staged, &[]), b"bytes");
+    assert_eq!(store.journal().left(&|_, _| true).unwrap(), [], "neither without the other");
+}
+
+#[test]
+fn what_a_new_file_was_to_be_is_known_before_it_is_closed_unless_it_is_small() {
+    let folder = Folder::new();
+    killed(
+        "what_a_new_file_was_to_be_is_known_before_it_is_closed_unless_it_is_small",
+        &folder.path(),
+        |dir| {
+            let store = open(dir);
+            let large = store.stage(b"large", Base::Empty).unwrap();
+            write(&large, &[], 0, &bytes(1, 0, GRANULE));
+            let small = store.stage(b"small", Base::Empty).unwrap();
+            write(&small, &[], 0, b"small");
+            std::mem::forget((store, large, small));
+        },
+    );
+    if is_child() {
+        return;
+    }
+    let orphans = folder.open().orphans().unwrap();
+    let [orphan] = orphans.as_slice() else { panic!("{orphans:?}") };
+    assert_eq!((&orphan.note[..], orphan.state), (&b"large"[..], OrphanState::Open));
+    let kept = folder.files("recovery");
+    assert!(kept.iter().any(|name| name.starts_with("unknown-")), "{kept:?}");
 }
 
 #[test]
@@ -414,6 +468,7 @@ fn the_next_process_replays_the_journal_of_the_dead_once_and_in_order() {
             }
             let done = store.journal().append(OpKind::Upload, b"done").unwrap();
             store.journal().done(done).unwrap();
+            store.journal().settle().unwrap();
             std::mem::forget(store);
         },
     );

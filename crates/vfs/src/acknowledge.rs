@@ -88,7 +88,12 @@ impl Vfs {
     fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
-        match self.aim_again(file, staged, &aimed) {
+        let again = if self.namespace.said(file.ino()) == aimed.said {
+            self.aim_again(file, staged, &aimed)
+        } else {
+            self.aim_anew(file, staged, &aimed)
+        };
+        match again {
             Ok(again) => {
                 if let Some(version) = &mut *file.acknowledged.lock() {
                     version.aimed = again;
@@ -132,13 +137,17 @@ impl Vfs {
 
     /// Where an acknowledged version goes now: the file may have got another name since.
     pub(crate) fn aim_again(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Result<Aimed> {
-        let _order = file.noting.lock();
-        let target = self.namespace.target(file.ino())?;
-        if target == aimed.target {
+        if self.namespace.target(file.ino())? == aimed.target {
             return Ok(aimed.clone());
         }
-        let origin = self.origin(file, &target);
-        let again = Aimed { target, origin, ..aimed.clone() };
+        self.aim_anew(file, staged, aimed)
+    }
+
+    fn aim_anew(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Result<Aimed> {
+        let _order = file.noting.lock();
+        let target = self.namespace.target(file.ino())?;
+        let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
+        let again = Aimed { target, said, origin, ..aimed.clone() };
         staged.set_note(&self.note_aimed(file, staged, &again))?;
         Ok(again)
     }

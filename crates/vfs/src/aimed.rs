@@ -42,6 +42,8 @@ impl Origin {
 #[derive(Clone, Debug)]
 pub(crate) struct Aimed {
     pub(crate) target: Target,
+    /// What else is to be said of the file then.
+    pub(crate) said: Vec<u8>,
     /// What it replaces.
     pub(crate) origin: Option<Origin>,
     /// The times that go with it.

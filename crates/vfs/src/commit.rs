@@ -210,7 +210,8 @@ impl Vfs {
         self.namespace.set_attr(file.ino(), change).await?;
         let target = self.namespace.target(file.ino())?;
         let origin = self.origin(file, &target);
-        Ok(Aimed { target, origin, written, upload: self.upload_id(file) })
+        let said = self.namespace.said(file.ino());
+        Ok(Aimed { target, said, origin, written, upload: self.upload_id(file) })
     }
 
     /// The id of the upload that has begun, else a new one.
@@ -222,7 +223,8 @@ impl Vfs {
     pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
         let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
         let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
-        Note { origin_bytes, begun, ..self.note(&aimed.target, &aimed.upload) }.to_bytes()
+        let said = aimed.said.clone();
+        Note { origin_bytes, begun, said, ..self.note(&aimed.target, &aimed.upload) }.to_bytes()
     }
 
     /// Freezes the bytes of now, and notes at once with it what they are to become: sealed bytes
@@ -378,13 +380,18 @@ impl Vfs {
         }
     }
 
-    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one.
+    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What
+    /// else is to be said of the file matters only when they are sealed for it.
     pub(crate) fn note_of(&self, file: &File, name: Named, upload: &str) -> Result<Vec<u8>> {
         match name {
             Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
                 Ok(target) => {
-                    let note = Note { begun: file.stream.noted(), ..self.note(&target, upload) };
-                    Ok(note.to_bytes())
+                    let said = match upload {
+                        "" => Vec::new(),
+                        _ => self.namespace.said(file.ino()),
+                    };
+                    let begun = file.stream.noted();
+                    Ok(Note { begun, said, ..self.note(&target, upload) }.to_bytes())
                 }
                 Err(error) if error.is_nameless() => Ok(Vec::new()),
                 Err(error) => Err(error),
@@ -405,7 +412,7 @@ impl Vfs {
             origin_bytes: None,
             begun: None,
             metadata: target.metadata.clone(),
-            said: target.said.clone(),
+            said: Vec::new(),
         }
     }
 

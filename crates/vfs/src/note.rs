@@ -62,7 +62,7 @@ impl Note {
             format!("{id} {} {}", since.secs, upload.as_deref().unwrap_or_default())
         });
         let begun = begun.unwrap_or_default();
-        let said = self.said.iter().fold(String::new(), |said, byte| format!("{said}{byte:02x}"));
+        let said = hex(&self.said);
         let fields =
             [&self.volume, &self.upload, condition, version, &size, &begun, &said, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
@@ -112,6 +112,11 @@ impl Note {
         let (key, said) = (Key::from(key), unhex(said)?);
         Some(Note { volume, upload, key, condition, origin_bytes, begun, metadata, said })
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {

@@ -222,7 +222,7 @@ impl Shared {
         state.tree.detach(ino, &Place::Unlinked);
         state.tree.names_changed(parent, now);
         drop(state);
-        self.record_noted_or_log("remove", ino);
+        self.record_gone("remove", ino);
     }
 
     /// Makes sure that the folder `dir` is there without its entry `leaving`, which has an object

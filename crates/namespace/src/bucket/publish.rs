@@ -3,7 +3,6 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
-use super::attributes::delay::What;
 use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
@@ -54,7 +53,7 @@ impl Shared {
             None => Condition::Absent,
         };
         let metadata = node.looks.metadata(FileKind::File);
-        Ok(Target { key, condition, metadata, said: state.tree.said_ahead(ino) })
+        Ok(Target { key, condition, metadata })
     }
 
     /// The bytes of `ino` are in the bucket.
@@ -79,7 +78,7 @@ impl Shared {
             self.changes.note(*parent, name);
         }
         drop(state);
-        if let Err(error) = self.note(ino, What::Time) {
+        if let Err(error) = self.note_uploaded(ino) {
             tracing::warn!(%error, "the attributes of an upload are not safe from a crash yet");
         }
         identity

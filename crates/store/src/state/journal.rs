@@ -1,7 +1,8 @@
 //! Rows of the journal: operations that are to be carried out whatever happens.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Transaction, params};
 
+use super::later::Later;
 use super::{Db, signed, unsigned};
 use crate::error::Result;
 
@@ -21,24 +22,31 @@ pub(crate) struct JournalRow {
 impl Db {
     /// Adds an operation of ours.
     pub(crate) fn append(&self, kind: i64, payload: &[u8]) -> Result<u64> {
-        let owner = self.owner();
+        let (id, owner) = (self.new_row(), self.owner());
         self.write("append to journal", |transaction| {
-            transaction
-                .prepare_cached("INSERT INTO journal (owner, kind, payload) VALUES (?1, ?2, ?3)")?
-                .execute(params![signed(owner), kind, payload])?;
-            Ok(unsigned(transaction.last_insert_rowid()))
+            insert(transaction, (id, owner), kind, payload).map(|()| unsigned(id))
         })
     }
 
-    /// Removes operations that are done, in one transaction.
-    pub(crate) fn remove_ops(&self, ids: &[u64]) -> Result<()> {
-        self.write("remove from journal", |transaction| {
+    /// Adds an operation of ours, later.
+    pub(crate) fn append_later(&self, kind: i64, payload: Vec<u8>) -> Result<u64> {
+        let (id, owner) = (self.new_row(), self.owner());
+        let insert =
+            move |transaction: &Transaction<'_>| insert(transaction, (id, owner), kind, &payload);
+        self.write_later("append to journal", Later::new(insert))?;
+        Ok(unsigned(id))
+    }
+
+    /// Removes operations that are done, later: what is done twice does no harm.
+    pub(crate) fn remove_ops(&self, ids: Vec<u64>) -> Result<()> {
+        let remove = move |transaction: &Transaction<'_>| {
             let mut remove = transaction.prepare_cached("DELETE FROM journal WHERE id = ?1")?;
-            for &id in ids {
+            for &id in &ids {
                 remove.execute([signed(id)])?;
             }
             Ok(())
-        })
+        };
+        self.write_later("remove from journal", Later::new(remove))
     }
 
     /// Makes the operations among the next `limit` after `after` ours that are `wanted` and whose
@@ -71,6 +79,18 @@ impl Db {
     pub(crate) fn ops_after(&self, after: u64, limit: u32) -> Result<Vec<JournalRow>> {
         self.read("look at journal", |connection| next_rows(connection, after, limit))
     }
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    (id, owner): (i64, u64),
+    kind: i64,
+    payload: &[u8],
+) -> rusqlite::Result<()> {
+    transaction
+        .prepare_cached("INSERT INTO journal (id, owner, kind, payload) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![id, signed(owner), kind, payload])?;
+    Ok(())
 }
 
 fn next_rows(connection: &Connection, after: u64, limit: u32) -> rusqlite::Result<Vec<JournalRow>> {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Row, Transaction, params};
 
+use super::later::Later;
 use super::versions::{VersionNews, forget_version, save_version};
 use super::{Boot, Db, signed, unsigned};
 use crate::error::Result;
@@ -80,10 +81,17 @@ pub(crate) struct NewStaged<'a> {
 }
 
 impl Db {
-    /// Records a new staged file.
+    /// Records a new staged file, later: at the latest with its first seal. What nobody was promised
+    /// may lose its name.
     pub(crate) fn insert_staged(&self, new: &NewStaged<'_>) -> Result<StagedId> {
-        let boot = self.boot();
-        self.write("stage", |transaction| insert(transaction, boot, new, (None, 0)))
+        let (id, boot) = (StagedId(self.new_row()), self.boot());
+        let (file, note, state) = (new.file.to_owned(), new.note.to_vec(), new.state);
+        let insert = move |transaction: &Transaction<'_>| {
+            let new = NewStaged { file: &file, note: &note, state };
+            insert(transaction, (id, boot), &new, (None, 0))
+        };
+        self.write_later("stage", Later::new(insert))?;
+        Ok(id)
     }
 
     /// Turns the version `name` into a staged file: the whole of it, checksums included.
@@ -94,32 +102,35 @@ impl Db {
         (identity, size): (&[u8], u64),
         pieces: &[(usize, PieceV1)],
     ) -> Result<StagedId> {
-        let boot = self.boot();
+        let (id, boot) = (StagedId(self.new_row()), self.boot());
         self.write("take version", |transaction| {
             forget_version(transaction, name)?;
-            let id = insert(transaction, boot, new, (Some(identity), size))?;
+            insert(transaction, (id, boot), new, (Some(identity), size))?;
             store_pieces(transaction, id, pieces)?;
             Ok(id)
         })
     }
 
-    /// Turns a staged file into the complete version `news`. The row of the version remembers the
-    /// staged file, for the case that we die before it is renamed.
+    /// Turns a staged file into the complete version `news`, later; `then` gives it its place. Until
+    /// that is done it is found as what it was. The row of the version remembers the staged file, for
+    /// the case that we die between the two.
     pub(crate) fn adopt_staged(
         &self,
         id: StagedId,
         file: &str,
-        news: &VersionNews<'_>,
+        news: VersionNews<'static>,
+        then: impl FnOnce() + Send + 'static,
     ) -> Result<()> {
-        let boot = self.boot();
-        self.write("adopt", |transaction| {
+        let (boot, file) = (self.boot(), file.to_owned());
+        let adopt = move |transaction: &Transaction<'_>| {
             forget_version(transaction, news.name)?;
-            save_version(transaction, boot, news)?;
+            save_version(transaction, boot, &news)?;
             transaction
                 .prepare_cached("UPDATE versions SET came_as = ?2 WHERE name = ?1")?
                 .execute(params![news.name.to_string(), file])?;
             remove(transaction, id)
-        })
+        };
+        self.write_later("adopt", Later::new(adopt).then(then))
     }
 
     /// Records a seal with the checksums that changed since the last one, and the note of what it
@@ -136,7 +147,7 @@ impl Db {
             if let Some(note) = note {
                 set_note(transaction, id, note)?;
             }
-            transaction
+            let rows = transaction
                 .prepare_cached(
                     "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL
                      WHERE id = ?1",
@@ -148,6 +159,10 @@ impl Db {
                     signed(size),
                     boot.0
                 ])?;
+            if rows != 1 {
+                // Nobody would find it again.
+                return Err(rusqlite::Error::StatementChangedRows(rows));
+            }
             let first_beyond = granule::count(size).div_ceil(granule::PIECE_GRANULES);
             transaction
                 .prepare_cached("DELETE FROM staged_pieces WHERE staged = ?1 AND piece >= ?2")?
@@ -181,9 +196,9 @@ impl Db {
         self.write("set note", |transaction| set_note(transaction, id, note))
     }
 
-    /// Forgets a staged file.
+    /// Forgets a staged file, later: a row without a file means nothing.
     pub(crate) fn remove_staged(&self, id: StagedId) -> Result<()> {
-        self.write("discard", |transaction| remove(transaction, id))
+        self.write_later("discard", Later::new(move |transaction| remove(transaction, id)))
     }
 
     /// At most `limit` staged files with numbers above `after`, in order.
@@ -234,17 +249,25 @@ impl Db {
 
 fn insert(
     transaction: &Transaction<'_>,
-    boot: Boot,
+    (id, boot): (StagedId, Boot),
     new: &NewStaged<'_>,
     (identity, size): (Option<&[u8]>, u64),
-) -> rusqlite::Result<StagedId> {
+) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO staged (file, state, note, identity, epoch, size, boot)
-             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+            "INSERT INTO staged (id, file, state, note, identity, epoch, size, boot)
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7)",
         )?
-        .execute(params![new.file, new.state.code(), new.note, identity, signed(size), boot.0])?;
-    Ok(StagedId(transaction.last_insert_rowid()))
+        .execute(params![
+            id.0,
+            new.file,
+            new.state.code(),
+            new.note,
+            identity,
+            signed(size),
+            boot.0
+        ])?;
+    Ok(())
 }
 
 fn set_note(transaction: &Transaction<'_>, id: StagedId, note: &[u8]) -> rusqlite::Result<()> {

@@ -1,5 +1,7 @@
 //! Rows of cached versions and of the pieces that are here.
 
+use std::borrow::Cow;
+
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
@@ -29,7 +31,7 @@ pub(crate) struct VersionNews<'a> {
     /// The name of its backing file.
     pub name: VersionName,
     /// What the caller calls it.
-    pub identity: &'a [u8],
+    pub identity: Cow<'a, [u8]>,
     /// Its size.
     pub size: u64,
     /// The inode of the backing file that the news are of.

@@ -25,12 +25,21 @@ use crate::{Error, ErrorKind, RecordId, Result};
 impl Shared {
     /// Notes how `ino` looks now. When this returns, it survives the death of this process.
     pub(in crate::bucket) fn note(&self, ino: Ino, what: What) -> Result<()> {
-        {
-            let mut state = self.state();
-            let noted = state.tree.note(ino, what);
-            state.tree.unrecorded.extend(noted);
-        }
+        self.note_in_memory(ino, what);
         self.record_noted("note attributes", ino)
+    }
+
+    /// Notes how the uploaded file `ino` looks now. It survives the death of this process as soon as
+    /// what is noted next does: before that the upload is not known to be done either.
+    pub(in crate::bucket) fn note_uploaded(&self, ino: Ino) -> Result<()> {
+        self.note_in_memory(ino, What::Time);
+        self.record_noted_soon("note attributes", ino)
+    }
+
+    fn note_in_memory(&self, ino: Ino, what: What) {
+        let mut state = self.state();
+        let noted = state.tree.note(ino, what);
+        state.tree.unrecorded.extend(noted);
     }
 
     /// Fails if what is to be said of `ino` can never be written: a program is to hear of it.
@@ -56,6 +65,13 @@ impl Shared {
     /// returns, it has all that was noted before: one caller after the other tells it, in the order
     /// in which the changes were made, and what it does not take is told again by the next.
     pub(in crate::bucket) fn record_noted(&self, op: &'static str, ino: Ino) -> Result<()> {
+        self.record_noted_soon(op, ino)?;
+        let failed = |_| Error::node(ErrorKind::Journal, op, ino);
+        self.ledger.settle().map_err(failed)
+    }
+
+    /// As [`Shared::record_noted`], for changes that may be lost with what is noted next.
+    fn record_noted_soon(&self, op: &'static str, ino: Ino) -> Result<()> {
         let recording = self.recording.lock();
         let (unrecorded, usual) = {
             let mut state = self.state();
@@ -69,7 +85,7 @@ impl Shared {
         let mut failed = Vec::new();
         for noted in unrecorded {
             let record = Subject::Attributes.record(&noted.words(usual));
-            let Ok(id) = self.ledger.append(&record) else {
+            let Ok(id) = self.ledger.append_soon(&record) else {
                 failed.push(noted);
                 continue;
             };
@@ -90,6 +106,13 @@ impl Shared {
     /// does not take is written all the same, if no crash comes before that.
     pub(in crate::bucket) fn record_noted_or_log(&self, op: &'static str, ino: Ino) {
         if let Err(error) = self.record_noted(op, ino) {
+            tracing::warn!(%error, "attributes are not safe from a crash yet");
+        }
+    }
+
+    /// As [`Shared::record_noted_or_log`] for names that are gone: what is said of them is void.
+    pub(in crate::bucket) fn record_gone(&self, op: &'static str, ino: Ino) {
+        if let Err(error) = self.record_noted_soon(op, ino) {
             tracing::warn!(%error, "attributes are not safe from a crash yet");
         }
     }

@@ -3,7 +3,7 @@
 //! Every line compares two things measured in turns in one run, so that the machine's mood cancels
 //! out; what counts is the ratio. `make bench` builds and runs it.
 //!
-//! `quayfs-bench [PAGE [CHAPTER...]]` writes the page too; chapters are `reads` and `writes`.
+//! `quayfs-bench [PAGE [CHAPTER...]]` writes the page too; chapters are `reads`, `small` and `writes`.
 //!
 //! The link to the store is a proxy in this process. Another one takes its place with
 //! `QUAYFS_BENCH_LINK=host:port`; it must lead to `QUAYFS_BENCH_STORE=host:port`, where the store
@@ -11,6 +11,7 @@
 
 mod reads;
 mod report;
+mod small;
 mod writes;
 
 use std::fs::{self, File};
@@ -59,9 +60,12 @@ fn main() {
         let far = SlowLink::to(store.address(), FAR);
         reads::list(&bucket, &far.endpoint(), &mut report);
     }
+    if is_wanted("small") {
+        report.chapter("Small files");
+        small::small_files(&bucket, &mut report);
+    }
     if is_wanted("writes") {
         report.chapter("Writes");
-        writes::small_files(&bucket, &mut report);
         writes::large_file(&bucket, &folder, &mut report);
         writes::edits(&bucket, &folder, &mut report);
         writes::untar(&bucket, &folder, &mut report);

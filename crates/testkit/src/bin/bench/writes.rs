@@ -1,62 +1,21 @@
-//! Writes: small files, a large one, changes of a large one, and a tree of sources.
+//! Writes: a large file, changes of a large one, and a tree of sources.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use std::thread;
 
 use testkit::{Bucket, Mount, Plan, Scratch, noise, run, wait};
 
 use crate::report::{Rates, Report, median, say};
 use crate::{MIB, PROBE_WITHIN, drop_caches, make, mib_per_second, raw, timed_by_itself};
 
-const SMALL_FILES: usize = 1_000;
-const SMALL_BYTES: usize = 500;
-const WRITERS: usize = 16;
 const LARGE_BYTES: u64 = 1024 * MIB;
 const EDITS: u64 = 1_000;
 const EDIT_BYTES: usize = 4096;
 const SOURCES: usize = 3_000;
 const FOLDERS: usize = 200;
 const TURNS: usize = 3;
-
-/// When a close returns.
-#[derive(Clone, Copy)]
-enum Commit {
-    /// When the bucket has the bytes.
-    Close,
-}
-
-impl Commit {
-    fn plan(self, bucket: &Bucket<'_>) -> Plan {
-        match self {
-            Commit::Close => Plan::of(bucket),
-        }
-    }
-}
-
-/// Many small files by one writer and by many, against as many requests at a time.
-pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
-    for writers in [1, WRITERS] {
-        let (mut plain, mut ours) = (Vec::new(), Vec::new());
-        for turn in 1..=TURNS {
-            say(&format!("small files, {writers} at a time, turn {turn} of {TURNS}"));
-            plain.push(timed_puts(bucket, writers));
-            let mount = Commit::Close.plan(bucket).mount();
-            let folder = mount.join(format!("small-{writers}-{turn}"));
-            fs::create_dir(&folder).expect("the mount takes a folder");
-            ours.push(timed(|| write_small(&folder, writers)));
-            report_memory(&mount, "small files", turn, report);
-            mount.umount();
-        }
-        let rate = |took| f64::from(u32::try_from(SMALL_FILES).expect("small")) / took;
-        let rates = Rates { reference: rate(median(plain)), ours: rate(median(ours)) };
-        let what =
-            format!("{SMALL_FILES} files of {SMALL_BYTES} bytes, {writers} at a time, per s");
-        report.add(&what, "raw PUTs", rates);
-    }
-}
 
 /// One GiB, written from start to end and synced.
 pub(crate) fn large_file(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
@@ -67,9 +26,9 @@ pub(crate) fn large_file(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Rep
         say(&format!("a large file, turn {turn} of {TURNS}"));
         let mut upload = raw(bucket.endpoint(), bucket);
         plain.push(timed_by_itself(upload.args(["upload", "raw-large"]).arg(&local)));
-        let mount = Commit::Close.plan(bucket).mount();
+        let mount = Plan::of(bucket).mount();
         ours.push(timed(|| copy_and_sync(&local, &mount.join("large"))));
-        report_memory(&mount, "a large file", turn, report);
+        report_memory(&mount, "a large file", turn == TURNS, report);
         mount.umount();
     }
     let rate = |took| mib_per_second(LARGE_BYTES, took);
@@ -87,9 +46,9 @@ pub(crate) fn edits(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) 
         say(&format!("changes of a large file, turn {turn} of {TURNS}"));
         drop_caches();
         native.push(timed(|| edit(&local)));
-        let mount = Commit::Close.plan(bucket).mount();
+        let mount = Plan::of(bucket).mount();
         ours.push(timed(|| edit(&mount.join("edited"))));
-        report_memory(&mount, "changes of a large file", turn, report);
+        report_memory(&mount, "changes of a large file", turn == TURNS, report);
         mount.umount();
     }
     let rate = |took| f64::from(u32::try_from(EDITS).expect("small")) / took;
@@ -100,41 +59,29 @@ pub(crate) fn edits(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) 
 /// A tree of sources comes out of its archive.
 pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
     let archive = make_archive(folder);
-    let (mut native, mut ours) = (Vec::new(), Vec::new());
+    let (mut native, mut late, mut closed) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 1..=TURNS {
         say(&format!("a tree of sources, turn {turn} of {TURNS}"));
         let place = folder.folder(format!("untar-{turn}"));
         native.push(timed(|| extract(&archive, &place)));
-        let mount = Commit::Close.plan(bucket).mount();
-        let place = mount.join(format!("untar-{turn}"));
-        fs::create_dir(&place).expect("the mount takes a folder");
-        ours.push(timed(|| extract(&archive, &place)));
-        report_memory(&mount, "a tree of sources", turn, report);
-        mount.umount();
-    }
-    let rate = |took| f64::from(u32::try_from(SOURCES).expect("small")) / took;
-    let rates = Rates { reference: rate(median(native)), ours: rate(median(ours)) };
-    report.add("untar 3,000 sources, files per s", "local disk", rates);
-}
-
-fn timed_puts(bucket: &Bucket<'_>, at_a_time: usize) -> f64 {
-    let mut puts = raw(bucket.endpoint(), bucket);
-    puts.args(["puts", &SMALL_FILES.to_string(), &SMALL_BYTES.to_string(), &at_a_time.to_string()]);
-    timed_by_itself(&mut puts)
-}
-
-fn write_small(folder: &Path, writers: usize) {
-    let bytes = noise(1, SMALL_BYTES);
-    thread::scope(|scope| {
-        for writer in 0..writers {
-            let bytes = &bytes;
-            scope.spawn(move || {
-                for number in (writer..SMALL_FILES).step_by(writers) {
-                    fs::write(folder.join(number.to_string()), bytes).expect("the mount takes it");
-                }
-            });
+        for (flags, took) in [(&["--commit", "async"][..], &mut late), (&[], &mut closed)] {
+            let mount = Plan::of(bucket).flags(flags.iter().copied()).mount();
+            let place = mount.join(format!("untar-{turn}-{}", flags.len()));
+            fs::create_dir(&place).expect("the mount takes a folder");
+            took.push(timed(|| extract(&archive, &place)));
+            let what = format!("a tree of sources {}", flags.join(" "));
+            report_memory(&mount, what.trim(), turn == TURNS, report);
+            mount.umount();
         }
-    });
+    }
+    let (native, late, closed) = (median(native), median(late), median(closed));
+    report.remark(format!(
+        "Untar of {SOURCES} sources: {native:.2} s on the local disk, {late:.2} s async, {closed:.2} s close."
+    ));
+    let rate = |took| f64::from(u32::try_from(SOURCES).expect("small")) / took;
+    let rates = |ours| Rates { reference: rate(native), ours: rate(ours) };
+    report.add("untar 3,000 sources, async, files per s", "local disk", rates(late));
+    report.add("untar 3,000 sources, close, files per s", "local disk", rates(closed));
 }
 
 fn copy_and_sync(from: &Path, to: &Path) {
@@ -173,15 +120,15 @@ fn extract(archive: &Path, place: &Path) {
     run(Command::new("tar").arg("-xf").arg(archive).arg("-C").arg(place), PROBE_WITHIN).ok();
 }
 
-fn timed(work: impl FnOnce()) -> f64 {
+pub(crate) fn timed(work: impl FnOnce()) -> f64 {
     let started = wait::now();
     work();
     started.elapsed().as_secs_f64()
 }
 
-/// What the daemon took of memory at most; once for each kind of work.
-fn report_memory(mount: &Mount, what: &str, turn: usize, report: &mut Report) {
-    if turn != TURNS {
+/// What the daemon took of memory at most, when the last turn is over.
+pub(crate) fn report_memory(mount: &Mount, what: &str, is_last: bool, report: &mut Report) {
+    if !is_last {
         return;
     }
     let status = mount.status();
