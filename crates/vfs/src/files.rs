@@ -91,12 +91,8 @@ impl Files {
         self.all().into_iter().filter(|file| file.staged().is_some()).collect()
     }
 
-    /// Every file in use that the bucket has as it is here.
-    pub(crate) fn clean(&self) -> Vec<Arc<File>> {
-        self.all().into_iter().filter(|file| file.staged().is_none()).collect()
-    }
-
-    fn all(&self) -> Vec<Arc<File>> {
+    /// Every file in use.
+    pub(crate) fn all(&self) -> Vec<Arc<File>> {
         self.table.lock().values().map(|in_use| Arc::clone(&in_use.file)).collect()
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!   too much is dirty, or the disk is full
 //!      │
-//!      ├─▶ clean files that are open: their bytes go            (only if the disk is full)
+//!      ├─▶ what is clean of files that are open: its bytes go   (only if the disk is full)
 //!      ├─▶ files that are closed, or whose upload is under way: they are waited for
 //!      ├─▶ large files that are being written: published as they are, their bytes go, and what is
 //!      │   written next is an edit
@@ -14,7 +14,7 @@
 //! One at a time makes room, the others then find that there is some.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use base::ByteRange;
 use futures::future::BoxFuture;
@@ -24,22 +24,11 @@ use futures::{FutureExt, StreamExt};
 use crate::aimed::Upto;
 use crate::errno::{Error, Result};
 use crate::file::{Bytes, File, Mapped, Named};
-use crate::limit::{Allowance, DirtyLimit};
 use crate::vfs::Vfs;
 use crate::victims::{Need, Weight, choose};
 
 /// Files that are brought into the bucket at a time to make room.
 const FILES_MAX: usize = 64;
-
-/// What waits share.
-#[derive(Debug)]
-pub(crate) struct Relief {
-    allowance: Allowance,
-    /// Held by who makes room.
-    turn: tokio::sync::Mutex<()>,
-    /// How often some was made.
-    times: AtomicU64,
-}
 
 /// What came of making room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +56,6 @@ pub struct Dirty {
     pub bytes: u64,
     /// With so much, writers wait.
     pub limit_bytes: u64,
-}
-
-impl Relief {
-    /// Nobody waits yet.
-    pub(crate) fn new(limit: DirtyLimit) -> Relief {
-        let allowance = Allowance::new(limit);
-        Relief { allowance, turn: tokio::sync::Mutex::default(), times: AtomicU64::new(0) }
-    }
 }
 
 impl Vfs {
@@ -126,7 +107,7 @@ impl Vfs {
 
     async fn relieve_once(self: &Arc<Self>, need: Need) -> Relieved {
         let before = self.store.dirty_bytes();
-        if need == Need::Disk && 0 < self.let_go_of_clean_files() {
+        if need == Need::Disk && 0 < self.let_go_of_open_files() {
             return Relieved::Some;
         }
         let mut ending = Vec::new();
@@ -231,15 +212,18 @@ impl Vfs {
         Ok(())
     }
 
-    /// Drops what is here of the first `below` bytes of a file that the bucket has, unless somebody reads
-    /// it past us; returns how many bytes that freed.
+    /// Drops what is here of the first `below` bytes of the version in the bucket, unless somebody reads it
+    /// past us; returns how many bytes that freed.
     fn let_go(&self, file: &File, below: u64) -> u64 {
         // Nobody begins to write or opens it meanwhile.
         let state = file.state.write();
-        let (Bytes::Clean(download), Named::Yes, Mapped::Never) =
-            (&state.bytes, state.name, state.mapped)
-        else {
-            return 0;
+        let download = match (&state.bytes, state.name, state.mapped) {
+            (
+                Bytes::Clean(download) | Bytes::Staged { base: Some(download), .. },
+                Named::Yes,
+                Mapped::Never,
+            ) => download,
+            (Bytes::Clean(_) | Bytes::Staged { .. }, Named::Yes | Named::No, _) => return 0,
         };
         let Some(cached) = download.cached() else { return 0 };
         if state.io.is_passthrough() {
@@ -251,8 +235,8 @@ impl Vfs {
         })
     }
 
-    /// Files that are open and complete are not evicted otherwise.
-    fn let_go_of_clean_files(&self) -> u64 {
-        self.files.clean().iter().map(|file| self.let_go(file, u64::MAX)).sum()
+    /// Of files that are open not everything is evicted otherwise.
+    fn let_go_of_open_files(&self) -> u64 {
+        self.files.all().iter().map(|file| self.let_go(file, u64::MAX)).sum()
     }
 }

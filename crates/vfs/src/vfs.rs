@@ -17,8 +17,7 @@ use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
 use crate::limit::DirtyLimit;
-use crate::relief::Relief;
-use crate::waiting::Later;
+use crate::waiting::{Later, Relief};
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]

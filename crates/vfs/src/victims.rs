@@ -26,15 +26,18 @@ pub(crate) struct Weight {
     pub(crate) grown_bytes: u64,
 }
 
+/// If the disk is full, such a part of a part is worth an upload: the alternative is an error.
+const DISK_PARTS_MIN: u64 = 8;
+
 /// The indices of the files to publish as they are, in order, if files of more than `part_bytes` are
 /// sent in parts.
 pub(crate) fn choose(need: Need, weights: &[Weight], part_bytes: u64) -> Vec<usize> {
     let helps = |weight: &Weight| {
-        let is_fit = match need {
-            Need::Limit => part_bytes <= weight.grown_bytes,
-            Need::Disk => true,
+        let is_worth_it = match need {
+            Need::Limit => part_bytes <= weight.dirty_bytes.min(weight.grown_bytes),
+            Need::Disk => part_bytes / DISK_PARTS_MIN <= weight.dirty_bytes,
         };
-        is_fit && part_bytes < weight.bytes && part_bytes <= weight.dirty_bytes
+        is_worth_it && part_bytes < weight.bytes
     };
     let mut chosen: Vec<usize> = (0..weights.len()).filter(|&at| helps(&weights[at])).collect();
     chosen.sort_by_key(|&at| std::cmp::Reverse(weights[at].dirty_bytes));
@@ -67,8 +70,9 @@ mod tests {
 
     #[test]
     fn little_is_not_worth_an_upload() {
-        let appended = Weight { bytes: 100, dirty_bytes: PART - 1, grown_bytes: PART - 1 };
-        assert!(choose(Need::Disk, &[appended], PART).is_empty());
+        let appended = |bytes| Weight { bytes: 100, dirty_bytes: bytes, grown_bytes: bytes };
+        assert!(choose(Need::Limit, &[appended(PART - 1)], PART).is_empty());
+        assert_eq!(choose(Need::Disk, &[appended(PART - 1), appended(1)], PART), [0]);
     }
 
     fn new(bytes: u64) -> Weight {
