@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
-use mount::{Attributes, Commit};
+use mount::{Attributes, Commit, DirtyLimit};
 
-use crate::units::{CacheSize, attributes, bytes, cache_size, commit, duration, permissions};
+use crate::units::{
+    CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, permissions,
+};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
@@ -94,6 +96,10 @@ pub(crate) struct MountArgs {
     /// Most bytes to cache, such as 100GiB [default: what keeps 10 % of the disk free].
     #[arg(long, value_name = "BYTES", value_parser = cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) cache_size: Option<CacheSize>,
+    /// Most bytes to have on the disk that the bucket does not have, such as 10GiB: with more, writers wait
+    /// for uploads [default: half of what they could take of the disk].
+    #[arg(long, value_name = "BYTES", value_parser = dirty_limit, allow_hyphen_values = true, help_heading = "Local disk")]
+    pub(crate) dirty_limit: Option<DirtyLimit>,
     /// Most bytes in flight in memory.
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: u64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mount::{Attributes, Commit};
+use mount::{Attributes, Commit, DirtyLimit};
 
 /// The most bytes to cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 
 pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
     bytes(text).map(CacheSize)
+}
+
+pub(crate) fn dirty_limit(text: &str) -> Result<DirtyLimit, String> {
+    bytes(text).map(DirtyLimit::Bytes)
 }
 
 /// `1s`, `500ms`, `2m`; a bare number is seconds.

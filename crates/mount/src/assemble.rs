@@ -103,6 +103,7 @@ pub(crate) async fn assemble(
         volume,
         file_bytes_max: remote.personality().object_bytes_max,
         commit: config.commit,
+        dirty_limit: config.dirty_limit,
     };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store.clone()),

@@ -7,7 +7,7 @@ use fuse::{PassthroughWish, Trust};
 use namespace::Attributes;
 use remote::{Addressing, AzureCredentials, Credentials, GcsCredentials};
 use store::CacheLimit;
-use vfs::Commit;
+use vfs::{Commit, DirtyLimit};
 
 use crate::location::Location;
 
@@ -38,6 +38,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// How much of the disk the cache may take.
     pub cache: CacheLimit,
+    /// How much that the bucket does not have may be on the disk before writers wait.
+    pub dirty_limit: DirtyLimit,
     /// Whether attributes are kept in hidden objects.
     pub attributes: Attributes,
     /// What a close waits for.

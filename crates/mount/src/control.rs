@@ -57,6 +57,12 @@ pub struct CacheStatus {
     pub cached_bytes: u64,
     /// Bytes that are here only.
     pub staged_bytes: u64,
+    /// What of these this mount has written.
+    #[serde(default)]
+    pub dirty_bytes: u64,
+    /// With so many of them writers wait for uploads.
+    #[serde(default)]
+    pub dirty_limit_bytes: u64,
     /// Free on the disk.
     pub disk_free_bytes: u64,
     /// Files in the recovery folder: bytes that could not be brought to a bucket.
@@ -143,6 +149,7 @@ impl Controlled {
         let usage = self.store.usage().map_err(io::Error::other)?;
         let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
         let pending = self.vfs.pending();
+        let dirty = self.vfs.dirty().map_err(io::Error::other)?;
         let counters = self.metrics.snapshot();
         Ok(Status {
             source: self.source.clone(),
@@ -155,6 +162,8 @@ impl Controlled {
                 dir: self.state_dir.clone(),
                 cached_bytes: usage.cached_bytes,
                 staged_bytes: usage.staged_bytes,
+                dirty_bytes: dirty.bytes,
+                dirty_limit_bytes: dirty.limit_bytes,
                 disk_free_bytes: usage.disk_free_bytes,
                 recovery_files: kept.len() as u64,
             },

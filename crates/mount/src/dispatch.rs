@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Vfs};
 
 use crate::answer::{answer, told};
-use crate::process::process_of;
+use crate::process::{is_killed, process_of};
 
 /// The file system as the kernel's requests see it.
 #[derive(Debug)]
@@ -28,6 +28,9 @@ const KIND_FILE: u32 = 0o100_000;
 
 /// Who keeps the set-uid bit of what it writes to.
 const ROOT: u32 = 0;
+
+/// How often it is looked whether a waiting program was killed.
+const KILLED_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 const XATTR_CREATE: i32 = 1;
 const XATTR_REPLACE: i32 = 2;
@@ -251,10 +254,26 @@ impl Dispatch {
             });
         }
         if let Some(written) = self.vfs.try_write(fh, offset, data) {
+            if let (Ok(written), false) = (&written, self.vfs.has_room()) {
+                return self.when_there_is_room(caller, *written);
+            }
             return Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)));
         }
         let (vfs, data) = (Arc::clone(&self.vfs), data.to_vec());
         answer(&self.runtime, async move { Ok(Reply::Written(vfs.write(fh, offset, data).await?)) })
+    }
+
+    /// The answer to a write that is done, when there is room for more. Who is killed meanwhile does not
+    /// wait: the bytes are written, and no request says that their writer ends.
+    fn when_there_is_room(&self, caller: Caller, written: u32) -> Answer {
+        let (vfs, clock) = (Arc::clone(&self.vfs), Arc::clone(&self.clock));
+        answer(&self.runtime, async move {
+            tokio::select! {
+                () = vfs.wait_for_room() => {}
+                () = killed(clock.as_ref(), caller.pid) => {}
+            }
+            Ok(Reply::Written(written))
+        })
     }
 
     fn time(&self, time: Option<SetTime>) -> Option<Timestamp> {
@@ -275,6 +294,13 @@ impl Dispatch {
             files_free: space.files_free,
             name_bytes_max: 255,
         }
+    }
+}
+
+/// Until the thread `thread` is told to end at once.
+async fn killed(clock: &dyn Clock, thread: u32) {
+    while !is_killed(thread) {
+        clock.sleep(KILLED_LOOK_DELAY).await;
     }
 }
 

@@ -17,6 +17,7 @@ use crate::control::{self, Controlled};
 use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::kernel::FuseKernel;
+use crate::memory;
 use crate::notice::Notice;
 use crate::socket::Socket;
 
@@ -49,6 +50,7 @@ pub fn serve(config: &Config, ready: impl FnOnce(&[Notice])) -> Result<(), Error
     fuse::check_mount_point(&config.dir)?;
     apart::check(config)?;
     raise_file_limit();
+    memory::keep_no_large_buffers();
     let served = serve_on(&runtime, config, ready);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served

@@ -6,13 +6,14 @@
 mod gate;
 mod list;
 mod schedule;
+mod traffic;
 
 pub use gate::Gate;
 pub use schedule::{Fault, Op};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
 use base::{ByteRange, Timestamp};
@@ -28,6 +29,7 @@ use crate::{
 use gate::Gates;
 use list::list;
 use schedule::Schedule;
+use traffic::Traffic;
 
 /// What a call does to the state, before it is known for which key.
 type Step<T> = std::result::Result<T, ErrorKind>;
@@ -44,13 +46,6 @@ pub struct Fake {
     gates: Arc<Gates>,
     page_entries_max: Arc<AtomicU16>,
     traffic: Arc<Traffic>,
-}
-
-/// How many bytes of objects were asked to move.
-#[derive(Debug, Default)]
-struct Traffic {
-    sent: AtomicU64,
-    fetched: AtomicU64,
 }
 
 // Invariant: a version or an upload id is given out once.
@@ -146,12 +141,17 @@ impl Fake {
 
     /// How many bytes were sent in puts and parts.
     pub fn sent_bytes(&self) -> u64 {
-        self.traffic.sent.load(Ordering::Relaxed)
+        self.traffic.sent()
     }
 
     /// How many bytes were asked for in ranges.
     pub fn fetched_bytes(&self) -> u64 {
-        self.traffic.fetched.load(Ordering::Relaxed)
+        self.traffic.fetched()
+    }
+
+    /// How many bytes were being sent at a time, at most.
+    pub fn sent_at_a_time(&self) -> u64 {
+        self.traffic.in_flight_most()
     }
 
     /// How many calls were made in all.
@@ -311,7 +311,7 @@ impl Remote for Fake {
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
-        self.traffic.fetched.fetch_add(range.len(), Ordering::Relaxed);
+        self.traffic.fetch(range.len());
         let act = |state: &mut State| {
             let object = state.object(key)?;
             if version.is_some_and(|version| *version != object.meta.version) {
@@ -345,7 +345,7 @@ impl Remote for Fake {
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
         check_write(Op::Put, key, options)?;
-        self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let _sending = self.traffic.send(bytes.len());
         let act = |state: &mut State| {
             state.check(key, &options.condition)?;
             Ok(state.write(key, bytes, options.metadata.clone()))
@@ -373,7 +373,7 @@ impl Remote for Fake {
         part: PartNumber,
         bytes: Bytes,
     ) -> Result<PartTag> {
-        self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let _sending = self.traffic.send(bytes.len());
         let act = |state: &mut State| {
             state.writes += 1;
             let tag = PartTag(format!("p{}", state.writes));

@@ -112,6 +112,18 @@ impl Body {
         }
     }
 
+    /// What the bucket does not have of it, on the disk. What the kernel writes past us is not counted.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        match self.home {
+            Home::Staging => {
+                let granules = self.extents.dirty().saturating_mul(GRANULE_BYTES);
+                granules.min(granule::on_disk(self.size))
+            }
+            // Nothing can be done about it here.
+            Home::Recovery => 0,
+        }
+    }
+
     /// Notes that bytes in `range` are about to change.
     pub(crate) fn will_differ(&mut self, range: ByteRange) {
         // What is being uploaded may be what it was made from by the next time.

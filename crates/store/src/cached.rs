@@ -379,12 +379,17 @@ impl BodyGuard<'_> {
         self.life.body().expect("the guard is only made of a body that is here")
     }
 
-    /// Drops stripes of the file, if neither the kernel nor another process uses it. Returns how
-    /// many bytes that freed.
+    /// Drops stripes of the file, if it is not complete and neither the kernel nor another process
+    /// uses it. Returns how many bytes that freed.
     pub(crate) fn drop_stripes(&self, turn: &Turn<'_>, stripes: &[u64]) -> Result<u64> {
+        if self.body().presence.is_complete() { Ok(0) } else { self.drop_all_of(turn, stripes) }
+    }
+
+    /// As [`drop_stripes`](BodyGuard::drop_stripes), of a complete file too.
+    pub(crate) fn drop_all_of(&self, turn: &Turn<'_>, stripes: &[u64]) -> Result<u64> {
         let body = self.body();
         let is_lent = 1 < Arc::strong_count(&body.file);
-        if is_lent || body.presence.is_complete() {
+        if is_lent {
             return Ok(0);
         }
         let _moving = self.moving()?;

@@ -8,6 +8,7 @@ use crate::backing::{BackingFile, Moving};
 use crate::cached::Cached;
 use crate::error::{Error, Result};
 use crate::evict::{self, Candidate, Habit, Standing};
+use crate::granule::{GRANULE_BYTES, STRIPE_GRANULES};
 use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
@@ -69,6 +70,19 @@ pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
         tracing::warn!(%error, "cannot drop from the cache");
         0
     })
+}
+
+/// Drops the stripes that lie wholly below `below`, however lately they were used.
+pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Result<u64> {
+    // The last stripe may be short.
+    let is_all = cached.size() <= below;
+    let end = if is_all { u64::MAX } else { below / (STRIPE_GRANULES * GRANULE_BYTES) };
+    // Nobody records what is here until it is gone.
+    let turn = ground.turn();
+    let guard = cached.guard("let go")?;
+    let stripes = guard.body().presence.stripes().into_iter().map(|used| used.stripe);
+    let stripes: Vec<u64> = stripes.filter(|stripe| *stripe < end).collect();
+    guard.drop_all_of(&turn, &stripes)
 }
 
 fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {

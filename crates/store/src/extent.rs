@@ -31,6 +31,10 @@ pub(crate) struct Origin {
 pub(crate) struct Extents {
     // Invariant: a granule whose piece is not here was never written to or filled in.
     pieces: BTreeMap<usize, Piece>,
+    // The bucket has what was not written after this moment.
+    published: Moment,
+    // Invariant: so many granules were written after that.
+    dirty: u64,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +99,22 @@ impl Extents {
             .any(|granule| self.existing(granule).is_some_and(|granule| since < granule.written))
     }
 
+    /// How many granules the bucket does not have as they are.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// The bucket has everything as it was in the moment `published`.
+    pub(crate) fn published(&mut self, published: Moment) {
+        self.published = published;
+        self.count_dirty();
+    }
+
+    fn count_dirty(&mut self) {
+        let published = self.published;
+        self.dirty = self.known().filter(|(_, granule)| published < granule.written).count() as u64;
+    }
+
     /// The granules of the first `end` bytes that were not changed after the moment `since`.
     pub(crate) fn unchanged(&self, end: u64, since: Moment) -> GranuleSet {
         let mut set = GranuleSet::all_of(end);
@@ -134,12 +154,15 @@ impl Extents {
         for granule in granule::touched(range) {
             let start = granule * GRANULE_BYTES;
             let from = range.start().saturating_sub(start);
+            let published = self.published;
             let state = self.granule(granule);
+            let is_newly_dirty = state.written <= published;
             state.written = now;
             if from < u64::from(state.sum.len) {
                 state.sum = Sum::default();
             }
             self.piece(granule).unsaved = true;
+            self.dirty += u64::from(is_newly_dirty);
         }
     }
 
@@ -175,6 +198,7 @@ impl Extents {
             for (granule, state) in (start..).zip(&mut piece.granules) {
                 let from = range.start().saturating_sub(granule * GRANULE_BYTES);
                 if granules.contains(&granule) {
+                    self.dirty += u64::from(state.written <= self.published);
                     state.written = now;
                     if from < u64::from(state.sum.len) {
                         state.sum = Sum::default();
@@ -189,6 +213,11 @@ impl Extents {
     pub(crate) fn resized(&mut self, size: u64) {
         let granules = granule::count(size);
         self.pieces.split_off(&granule::index(granules.div_ceil(PIECE_GRANULES)));
+        self.cut_last(granules, size);
+        self.count_dirty();
+    }
+
+    fn cut_last(&mut self, granules: u64, size: u64) {
         let Some(mut last) = self.pieces.last_entry() else { return };
         let first_of_piece = *last.key() as u64 * PIECE_GRANULES;
         let piece = last.get_mut();
@@ -281,6 +310,27 @@ mod tests {
         write(&mut extents, 6, b"world");
         assert_eq!(extents.sum(0).crc, crc32c(b"hello world"));
         assert_eq!(extents.sum(0).len, 11);
+    }
+
+    #[test]
+    fn what_is_dirty_is_counted_by_granules_until_it_is_published() {
+        let mut extents = Extents::default();
+        let at = |granule: u64| base::ByteRange::at(granule * GRANULE_BYTES, 10).unwrap();
+        for (granule, want) in [(0, 1), (0, 1), (3, 2)] {
+            extents.will_write(at(granule), 1);
+            assert_eq!(extents.dirty(), want);
+        }
+        // A seal begins the moment 2.
+        extents.will_write(at(3), 2);
+        extents.published(1);
+        assert_eq!(extents.dirty(), 1);
+        extents.will_write(at(0), 2);
+        assert_eq!(extents.dirty(), 2);
+        extents.will_punch(at(3), 3);
+        extents.resized(GRANULE_BYTES);
+        assert_eq!(extents.dirty(), 1);
+        extents.published(3);
+        assert_eq!(extents.dirty(), 0);
     }
 
     #[test]

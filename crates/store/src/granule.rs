@@ -40,7 +40,12 @@ pub(crate) fn bytes_of(granule: u64, size: u64) -> ByteRange {
 
 /// What granule `granule` of a file of `size` bytes takes on the disk.
 pub(crate) fn disk_bytes(granule: u64, size: u64) -> u64 {
-    bytes_of(granule, size).len().next_multiple_of(BLOCK_BYTES)
+    on_disk(bytes_of(granule, size).len())
+}
+
+/// What `bytes` take on the disk.
+pub(crate) fn on_disk(bytes: u64) -> u64 {
+    bytes.next_multiple_of(BLOCK_BYTES)
 }
 
 /// A granule's piece, as an index, and its place in it.

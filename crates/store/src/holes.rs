@@ -45,6 +45,7 @@ impl Staged {
         for granule in range.below(body.visible()).into_iter().flat_map(granule::touched) {
             body.extents.insert(granule);
         }
+        self.count(body);
         Ok(Outcome::Done)
     }
 

@@ -12,6 +12,7 @@ mod body;
 mod cached;
 mod collect;
 mod damaged;
+mod dirty;
 mod disk;
 mod error;
 mod evict;

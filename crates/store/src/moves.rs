@@ -184,6 +184,7 @@ pub(crate) fn adopt(
     identity: &[u8],
 ) -> Result<Adopted> {
     assert!(Arc::ptr_eq(sealed.staged(), staged), "a sealed version of another file");
+    let moment = sealed.moment();
     let epoch = sealed.answered();
     let ground = staged.ground();
     let mut guard = staged.guard("adopt")?;
@@ -198,6 +199,8 @@ pub(crate) fn adopt(
     let origin = body.frozen.as_ref().and_then(|frozen| frozen.origin(identity));
     let is_clean = staged.thaw(body, Event::Acked(epoch));
     body.origin = origin;
+    body.extents.published(moment);
+    staged.count(body);
     if !is_clean {
         ground.db.set_staged_state(staged.id(), StagedState::Open)?;
         return Ok(Adopted::StillDirty);
@@ -287,6 +290,7 @@ fn become_cached(
     };
     ground.db.adopt_staged(staged.id(), staged.file_name(), news, put)?;
     let body = guard.leave();
+    staged.count_nothing();
     body.file.claim(Mode::Shared).map_err(io)?;
     let disk_bytes = presence.disk_bytes();
     let body = cached::Body { file: body.file, presence };
@@ -329,5 +333,6 @@ fn remove(staged: &Staged, guard: BodyGuard<'_>) -> Result<()> {
     // The record last: a staged file that nobody knows would be taken for lost bytes.
     ground.db.remove_staged(staged.id())?;
     drop(guard.leave());
+    staged.count_nothing();
     Ok(())
 }

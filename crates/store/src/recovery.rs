@@ -45,6 +45,7 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf>
     ground.disk.unlink(&ground.layout.side(staged.file_name())).map_err(io)?;
     ground.db.remove_staged(staged.id())?;
     guard.body().home = Home::Recovery;
+    staged.count(guard.body());
     Ok(path)
 }
 

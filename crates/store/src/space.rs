@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::dirty::DirtyBytes;
 use crate::disk::{Disk, Room};
 use crate::error::{Error, Result};
 
@@ -32,6 +33,10 @@ const ALLOWANCE_BYTES_MAX: u64 = 64 << 20;
 /// More than what is needed is freed at a time, so that not every fill has to: at most this much.
 const SLACK_BYTES_MAX: u64 = 256 << 20;
 
+/// What dirty data leaves free for the database, without which nothing of it could be recorded as
+/// uploaded: a sixteenth of the disk, at most this much.
+const KEPT_BYTES_MAX: u64 = 16 << 20;
+
 /// How often one reservation makes room before it gives up.
 const ATTEMPTS_MAX: usize = 3;
 
@@ -44,6 +49,9 @@ pub(crate) struct Space {
     dir: PathBuf,
     disk: Arc<Disk>,
     books: Mutex<Books>,
+    dirty: DirtyBytes,
+    // What dirty data may take before the disk is asked again.
+    dirty_allowance_bytes: Mutex<u64>,
     // Held while making room: one at a time, the others then find that there is room.
     collecting: Mutex<()>,
     collector: OnceLock<Collector>,
@@ -73,6 +81,8 @@ impl Space {
             dir: dir.to_owned(),
             disk,
             books: Mutex::new(Books { used_bytes, allowance_bytes: 0 }),
+            dirty: DirtyBytes::default(),
+            dirty_allowance_bytes: Mutex::new(0),
             collecting: Mutex::new(()),
             collector: OnceLock::new(),
         }
@@ -86,6 +96,11 @@ impl Space {
     /// What clean data takes on the disk.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.books.lock().used_bytes
+    }
+
+    /// What is taken by bytes that the bucket does not have.
+    pub(crate) fn dirty(&self) -> &DirtyBytes {
+        &self.dirty
     }
 
     /// Corrects the books by what other processes did.
@@ -119,6 +134,36 @@ impl Space {
                 self.collect(bytes + self.slack_bytes());
             }
         }
+    }
+
+    /// Whether there is room for `bytes` of dirty data that nothing else can do without, or can be made.
+    /// The caller holds no lock of a cached file.
+    pub(crate) fn admits(&self, bytes: u64) -> bool {
+        self.make_way(bytes);
+        self.try_admit(bytes) || (self.relieve(bytes) && self.try_admit(bytes))
+    }
+
+    /// Whether there is room for `bytes` that can be had again, in a file of dirty data, and for as much
+    /// as is kept besides.
+    pub(crate) fn can_spare(&self, bytes: u64) -> bool {
+        self.make_way(bytes);
+        self.room().is_ok_and(|room| bytes + 2 * kept_bytes(room) <= room.free_bytes)
+    }
+
+    fn try_admit(&self, bytes: u64) -> bool {
+        let mut allowance_bytes = self.dirty_allowance_bytes.lock();
+        if *allowance_bytes < bytes {
+            // A disk that cannot be asked says when it is full.
+            let Ok(room) = self.room() else { return true };
+            let left = room.free_bytes.saturating_sub(kept_bytes(room));
+            if left < bytes {
+                return false;
+            }
+            // Others write, too.
+            *allowance_bytes = bytes + (left - bytes).min(ALLOWANCE_BYTES_MAX) / 4;
+        }
+        *allowance_bytes -= bytes;
+        true
     }
 
     /// The disk itself is full: frees `bytes` whatever the limit says. Whether that helped.
@@ -223,6 +268,11 @@ impl Space {
     fn collect(&self, bytes: u64) -> u64 {
         self.collector.get().map_or(0, |collector| collector(bytes))
     }
+}
+
+/// What is not for dirty data.
+fn kept_bytes(room: Room) -> u64 {
+    (room.total_bytes / 16).min(KEPT_BYTES_MAX)
 }
 
 impl std::fmt::Debug for Space {

@@ -11,6 +11,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::backing::BackingFile;
 use crate::body::{Body, Lent, Recorded};
 use crate::cached::Cached;
+use crate::dirty::DirtyShare;
 use crate::error::{Error, ErrorKind, Result};
 use crate::extent::{Moment, Sum};
 use crate::granule::{self, GRANULE_BYTES};
@@ -37,6 +38,8 @@ pub struct Staged {
     // taken from the base; beyond, the file holds what was written and zeros elsewhere. The file is
     // `size` bytes long.
     life: RwLock<Life>,
+    // What of it the bucket does not have.
+    dirty: DirtyShare,
 }
 
 /// Whether the file is still staged.
@@ -60,7 +63,8 @@ impl Staged {
     /// The staged file `file_name` with its row `id`.
     pub(crate) fn new(ground: &Arc<Ground>, id: StagedId, file_name: String, body: Body) -> Staged {
         let life = RwLock::new(Life::Here(Box::new(body)));
-        Staged { ground: Arc::clone(ground), id, file_name, life }
+        let dirty = ground.space.dirty().share();
+        Staged { ground: Arc::clone(ground), id, file_name, life, dirty }
     }
 
     /// Its size now; 0 once it is gone.
@@ -81,11 +85,13 @@ impl Staged {
         if let Some(needs) = self.draw_edges(body, range)? {
             return Ok(Outcome::Needs(needs));
         }
+        if !self.ground.space.admits(range.len()) {
+            return Err(self.error(ErrorKind::Full, "write"));
+        }
         if body.size <= NAMELESS_BYTES_MAX && NAMELESS_BYTES_MAX < range.end() {
             self.ground.db.settle()?;
         }
         self.will_change(body, Some(range))?;
-        self.ground.space.make_way(range.len());
         body.will_differ(range);
         body.extents.will_write(range, body.now);
         let mut result = body.file.write(bytes, offset);
@@ -98,6 +104,7 @@ impl Staged {
         if let Err(error) = result {
             // What a failed write left beyond the end would show when the file grows again.
             body.file.set_len(body.size).map_err(|error| self.io("write", error))?;
+            body.extents.resized(body.size);
             return Err(self.io("write", error));
         }
         body.extents.wrote(offset, bytes);
@@ -105,6 +112,7 @@ impl Staged {
             body.extents.insert(granule);
         }
         body.size = body.size.max(range.end());
+        self.count(body);
         Ok(Outcome::Done)
     }
 
@@ -172,7 +180,9 @@ impl Staged {
     pub fn fill(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         assert!(offset.is_multiple_of(GRANULE_BYTES), "fill at {offset}");
         let Some(range) = ByteRange::at(offset, bytes.len() as u64) else { return Ok(()) };
-        self.ground.space.make_way(range.len());
+        if !self.ground.space.admits(range.len()) {
+            return Err(self.error(ErrorKind::Full, "fill"));
+        }
         let mut guard = self.guard("fill")?;
         let body = guard.body();
         for granule in granule::touched(range) {
@@ -185,6 +195,11 @@ impl Staged {
             }
         }
         Ok(())
+    }
+
+    /// Whether the disk has room to spare for `bytes` of the base that nobody is about to change.
+    pub fn can_spare(&self, bytes: u64) -> bool {
+        self.ground.space.can_spare(bytes)
     }
 
     /// Copies what of `range` is wanted of the base and is there; returns the first run that is not
@@ -212,7 +227,23 @@ impl Staged {
         self.will_change(body, ByteRange::new(size, body.size))?;
         body.file.set_len(size).map_err(|error| self.io("truncate", error))?;
         body.cut(size);
+        self.count(body);
         Ok(())
+    }
+
+    /// What it takes of the disk with bytes that the bucket does not have.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty.bytes()
+    }
+
+    /// What of it the bucket does not have may have changed.
+    pub(crate) fn count(&self, body: &Body) {
+        self.dirty.set(body.dirty_bytes());
+    }
+
+    /// It is gone from staging.
+    pub(crate) fn count_nothing(&self) {
+        self.dirty.set(0);
     }
 
     /// What of it is as in the version that it was made from.
@@ -247,6 +278,11 @@ impl Staged {
     /// The version that it was made from, if something of it may be left.
     pub fn origin(&self) -> Option<Box<[u8]>> {
         self.look(|body| body.origin.as_ref().map(|origin| origin.identity.clone())).flatten()
+    }
+
+    /// How much of the version that it was made from may be left; nothing beyond.
+    pub fn origin_bytes(&self) -> u64 {
+        self.look(|body| body.origin.as_ref().map_or(0, |origin| origin.until)).unwrap_or(0)
     }
 
     /// What must be taken from the base before it can be sealed: the rest of the granule in which the

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use base::{Clock, Metrics};
 
 use crate::cached::Cached;
-use crate::collect::collect;
+use crate::collect::{self, collect};
 use crate::damaged;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -227,6 +227,24 @@ impl Store {
             disk_free_bytes: room.free_bytes,
             disk_total_bytes: room.total_bytes,
         })
+    }
+
+    /// What is taken on the disk by bytes that the bucket does not have.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.shared.ground.space.dirty().total()
+    }
+
+    /// What such bytes could take if nothing else were here: what is free, and what can be dropped.
+    pub fn room_bytes(&self) -> Result<u64> {
+        let space = &self.shared.ground.space;
+        let held_bytes = space.used_bytes().saturating_add(space.dirty().total());
+        Ok(space.room()?.free_bytes.saturating_add(held_bytes))
+    }
+
+    /// Drops what is here of the first `below` bytes of a version although somebody has it open,
+    /// unless the kernel or another process reads it itself; returns how many bytes that freed.
+    pub fn let_go(&self, cached: &Arc<Cached>, below: u64) -> Result<u64> {
+        collect::let_go(&self.shared.ground, cached, below)
     }
 
     /// Records what is here of one version, for other processes and for after a crash.

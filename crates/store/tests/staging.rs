@@ -12,6 +12,7 @@ mod common;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use base::ByteRange;
 use common::{
     Folder, GRANULE, bytes, complete, content, content_of, kind, range, read, runs, sealed_content,
     write,
@@ -384,6 +385,64 @@ fn a_full_disk_fails_the_write_and_nothing_else() {
     let sealed = staged.seal().unwrap();
     assert_eq!(sealed_content(&sealed), grown);
     adopted_clean(&store, &staged, sealed, b"v");
+}
+
+#[test]
+fn what_a_full_disk_did_not_take_beyond_the_end_is_not_sealed() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"hello");
+    folder.faults.full_after(100);
+    assert_eq!(kind(staged.write(3 * GRANULE_BYTES, &[9; 5000])), ErrorKind::Full);
+    folder.faults.heal();
+    let sealed = staged.seal().unwrap();
+    assert_eq!(sealed_content(&sealed), b"hello");
+    adopted_clean(&store, &staged, sealed, b"v");
+}
+
+#[test]
+fn what_the_bucket_does_not_have_is_counted_until_it_has_it() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, &bytes(1, 0, 3 * GRANULE));
+    assert_eq!(store.dirty_bytes(), 3 * GRANULE_BYTES);
+    let sealed = staged.seal().unwrap();
+    assert_eq!(store.dirty_bytes(), 3 * GRANULE_BYTES);
+    staged.write(GRANULE_BYTES, b"since").unwrap();
+    assert!(matches!(store.adopt(&staged, sealed, b"v").unwrap(), Adopted::StillDirty));
+    assert_eq!((store.dirty_bytes(), staged.dirty_bytes()), (GRANULE_BYTES, GRANULE_BYTES));
+    staged.truncate(10).unwrap();
+    assert_eq!(store.dirty_bytes(), 0);
+    let small = store.stage(b"note", Base::Empty).unwrap();
+    write(&small, &[], 0, b"small");
+    assert_eq!(store.dirty_bytes(), 4096);
+    let sealed = small.seal().unwrap();
+    adopted_clean(&store, &small, sealed, b"w");
+    assert_eq!(store.dirty_bytes(), 0);
+    let given_up = store.stage(b"note", Base::Empty).unwrap();
+    write(&given_up, &[], 0, b"given up");
+    store.discard(&given_up).unwrap();
+    assert_eq!(store.dirty_bytes(), 0);
+}
+
+#[test]
+fn a_version_that_is_open_is_let_go_of_unless_the_kernel_reads_it() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let want = bytes(1, 0, 130 * GRANULE);
+    let cached = complete(&store, b"v", &want);
+    let lent = cached.passthrough();
+    assert_eq!(store.let_go(&cached, u64::MAX).unwrap(), 0);
+    drop(lent);
+    // Two stripes of 64 granules end below this, and a third begins.
+    assert_eq!(store.let_go(&cached, 129 * GRANULE_BYTES).unwrap(), 128 * GRANULE_BYTES);
+    assert!(!cached.is_complete());
+    let rest = ByteRange::new(128 * GRANULE_BYTES, 130 * GRANULE_BYTES).unwrap();
+    assert_eq!(cached.bytes(rest).unwrap().unwrap(), want[128 * GRANULE..]);
+    assert_eq!(store.let_go(&cached, 130 * GRANULE_BYTES).unwrap(), 2 * GRANULE_BYTES);
+    assert_eq!(store.usage().unwrap().cached_bytes, 0);
 }
 
 #[test]

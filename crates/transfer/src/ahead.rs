@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{ByteRange, Timestamp};
 use bytes::Bytes;
-use remote::{Condition, Key, Metadata, PutOptions, UPLOAD_ID, UploadId};
+use remote::{Condition, Key, Metadata, PartCopies, PutOptions, UPLOAD_ID, UploadId};
 use store::Staged;
 
 use crate::begun::{Begun, Early};
@@ -17,10 +17,15 @@ impl Uploader {
         self.grid().first_bytes()
     }
 
-    /// The part of a file that begins at `start`, where the one before ends.
-    pub fn part_at(&self, start: u64) -> Option<ByteRange> {
+    /// Whether the store copies what was not changed of a file.
+    pub fn copies_parts(&self) -> bool {
+        self.remote.personality().part_copies != PartCopies::None
+    }
+
+    /// The part of a file that `offset` is in.
+    pub fn part_at(&self, offset: u64) -> Option<ByteRange> {
         let grid = self.grid();
-        (start < grid.reach()).then(|| grid.part_at(start))
+        (offset < grid.reach()).then(|| grid.part_at(offset))
     }
 
     /// Begins an upload of what `staged` will be.

@@ -57,6 +57,8 @@ pub(crate) struct Aimed {
 pub(crate) enum Upto {
     /// All that was written.
     Now,
+    /// All that was written, although nobody asks for it.
+    Unasked,
     /// What a close was told is safe, or, if nobody is about to close the file, all of it.
     Acknowledged,
 }

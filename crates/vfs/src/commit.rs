@@ -91,7 +91,12 @@ impl Vfs {
             Err(error) => {
                 // The application hears of the failure. What others write from now on is newer than
                 // what it was told is lost, so that a later try must not replace it.
-                if upto == Upto::Now || self.options.commit == Commit::Close {
+                let is_told = match upto {
+                    Upto::Now => true,
+                    Upto::Acknowledged => self.options.commit == Commit::Close,
+                    Upto::Unasked => false,
+                };
+                if is_told {
                     file.state.write().overwrite = Overwrite::Yields;
                 }
                 self.failures.lock().insert(file.ino(), error.to_string());
@@ -113,10 +118,10 @@ impl Vfs {
         // Until the upload is published the file keeps its name, or stays without one.
         let _name = self.namespace.settle(file.ino()).await?;
         let earlier = file.acknowledged.lock().take();
-        let is_awaited = upto == Upto::Now || !self.handles.is_written(file);
+        let is_awaited = upto != Upto::Acknowledged || !self.handles.is_written(file);
+        let is_newer_asked = upto != Upto::Acknowledged && staged.is_written();
         let (chosen, step) = match (&earlier, upto) {
-            (Some(_), Upto::Acknowledged) => (Ok(earlier), Step::Published),
-            (Some(_), Upto::Now) if !staged.is_written() => (Ok(earlier), Step::Published),
+            (Some(_), _) if !is_newer_asked => (Ok(earlier), Step::Published),
             (None, _) if self.options.commit == Commit::Async && !is_awaited => {
                 return Ok(Step::Nothing);
             }

@@ -37,6 +37,18 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
+    /// Whether the local disk had no room.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Error::Store(error) => error.kind == store::ErrorKind::Full,
+            Error::Transfer(transfer::Error::Store(error)) => error.kind == store::ErrorKind::Full,
+            Error::Transfer(transfer::Error::Remote(_) | transfer::Error::Stopped)
+            | Error::Namespace(_)
+            | Error::Call(_)
+            | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether the names have none for the file any more, because it was removed here.
     pub(crate) fn is_nameless(&self) -> bool {
         match self {

@@ -23,6 +23,8 @@ pub(crate) struct File {
     ino: Ino,
     /// Held by who commits it.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Writers hold it shared for a moment; who publishes the file to make room keeps them out.
+    pub(crate) gate: tokio::sync::RwLock<()>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
     /// What of it is sent ahead.
@@ -138,6 +140,7 @@ impl File {
             ino,
             size: AtomicU64::new(size),
             turn: Arc::default(),
+            gate: tokio::sync::RwLock::default(),
             stream: Stream::default(),
             state: RwLock::new(State {
                 bytes,
@@ -162,6 +165,11 @@ impl File {
     /// Waits for the right to change what is published.
     pub(crate) async fn turn(&self) -> Turn {
         Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// Whether somebody has that right, or waits for it.
+    pub(crate) fn is_committing(&self) -> bool {
+        self.turn.try_lock().is_err()
     }
 
     /// The staged file, if writes were or may be made.

@@ -91,7 +91,8 @@ impl Files {
         self.all().into_iter().filter(|file| file.staged().is_some()).collect()
     }
 
-    fn all(&self) -> Vec<Arc<File>> {
+    /// Every file in use.
+    pub(crate) fn all(&self) -> Vec<Arc<File>> {
         self.table.lock().values().map(|in_use| Arc::clone(&in_use.file)).collect()
     }
 

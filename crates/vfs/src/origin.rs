@@ -62,6 +62,10 @@ impl Vfs {
         let original = staged.origin();
         let original = origin.and_then(|origin| origin.original(original.as_deref()));
         for range in self.uploader.sends(staged.size(), &staged.unchanged(), original) {
+            if original.is_some() && !staged.can_spare(range.len()) {
+                // It is fetched when it is sent, and not kept.
+                break;
+            }
             if take(staged, &base, range).await.is_err() {
                 // The base may have gone elsewhere.
                 self.fill(file, range).await?;

@@ -16,7 +16,8 @@ use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
-use crate::waiting::Later;
+use crate::limit::DirtyLimit;
+use crate::waiting::{Later, Relief};
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct VfsOptions {
     pub file_bytes_max: u64,
     /// What a close waits for.
     pub commit: Commit,
+    /// How much that the bucket does not have may be here before writers wait.
+    pub dirty_limit: DirtyLimit,
 }
 
 /// What a close waits for.
@@ -54,6 +57,8 @@ pub struct Vfs {
     pub(crate) handles: Handles,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
+    /// Writers that wait for room.
+    pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
     /// Files of this length are worth sending ahead.
@@ -101,6 +106,7 @@ impl Vfs {
             stream_from: uploader.part_bytes(),
             me: Weak::clone(me),
             ending: Arc::default(),
+            relief: Relief::new(options.dirty_limit),
             namespace,
             store,
             fetcher,

@@ -18,7 +18,7 @@ use store::{CacheLimit, Store};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
-use vfs::{Access, Commit, Vfs, VfsOptions};
+use vfs::{Access, Commit, DirtyLimit, Vfs, VfsOptions};
 
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
 const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
@@ -94,6 +94,7 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,
         commit: Commit::Async,
+        dirty_limit: DirtyLimit::default(),
     };
     Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
 }

@@ -10,11 +10,10 @@ use base::{HandleId, Ino};
 use proptest::prelude::{
     Just, ProptestConfig, Strategy, any, prop, prop_assert, prop_oneof, proptest,
 };
-use quayfs_vfs::{Access, Recovered};
+use quayfs_vfs::{Access, DirtyLimit};
 use remote::fake::{Fake, Gate, Op};
 use remote::{ErrorKind, Key};
-use tokio::runtime::Runtime;
-use world::{KIB, MIB, PART, World, name, pattern};
+use world::{KIB, MIB, PART, World, killed, name, pattern};
 
 /// So many whole parts, and a tail.
 const PARTS: usize = 20;
@@ -161,16 +160,6 @@ async fn an_upload_that_others_removed_is_begun_again() {
     assert_eq!(world.bucket.uploads_open(), 0);
 }
 
-/// Lives until the end of `life`, with all its tasks, and is found again.
-fn killed<L: Future<Output = World>>(life: impl FnOnce() -> L) -> (World, Recovered, Runtime) {
-    let runtime = Runtime::new().unwrap();
-    let grave = runtime.block_on(life()).die();
-    drop(runtime);
-    let runtime = Runtime::new().unwrap();
-    let (world, recovered) = runtime.block_on(grave.rise());
-    (world, recovered, runtime)
-}
-
 #[test]
 fn a_death_leaves_no_parts_behind() {
     let (world, recovered, _runtime) = killed(|| async {
@@ -243,8 +232,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-async fn play(steps: Vec<Step>) -> Result<(), proptest::test_runner::TestCaseError> {
-    let world = World::over(Fake::new());
+async fn play(
+    steps: Vec<Step>,
+    limit: DirtyLimit,
+) -> Result<(), proptest::test_runner::TestCaseError> {
+    let world = World::limited(Fake::new(), limit);
     let mut key = "a";
     let handle = world.create(key).await;
     let mut want = Vec::new();
@@ -252,12 +244,12 @@ async fn play(steps: Vec<Step>) -> Result<(), proptest::test_runner::TestCaseErr
         match step {
             Step::Append { len, seed } => {
                 let (at, new) = (want.len() as u64, vec![seed; usize::try_from(len).unwrap()]);
-                world.write(handle, at, &new).await;
+                world.write_waiting(handle, at, &new).await;
                 put(&mut want, at, &new);
             }
             Step::Write { at, len, seed } => {
                 let new = vec![seed; usize::try_from(len).unwrap()];
-                world.write(handle, at, &new).await;
+                world.write_waiting(handle, at, &new).await;
                 put(&mut want, at, &new);
             }
             Step::Truncate { size } => {
@@ -298,10 +290,18 @@ proptest! {
     })]
 
     #[test]
+    fn whatever_is_written_against_a_limit_is_in_the_bucket_after_the_close(
+        steps in prop::collection::vec(step(), 1..25),
+    ) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        runtime.block_on(play(steps, DirtyLimit::Bytes(600 * KIB)))?;
+    }
+
+    #[test]
     fn whatever_is_written_while_it_is_sent_ahead_is_in_the_bucket_after_the_close(
         steps in prop::collection::vec(step(), 1..25),
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-        runtime.block_on(play(steps))?;
+        runtime.block_on(play(steps, DirtyLimit::default()))?;
     }
 }

@@ -18,7 +18,8 @@ use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 use vfs::{
-    Access, Backing, Commit, Fallocate, Growth, Kernel, Pages, Seek, Vfs, VfsOptions, errno,
+    Access, Backing, Commit, DirtyLimit, Fallocate, Growth, Kernel, Pages, Seek, Vfs, VfsOptions,
+    errno,
 };
 
 const MIB: u64 = 1 << 20;
@@ -94,6 +95,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,
         commit: Commit::Close,
+        dirty_limit: DirtyLimit::default(),
     };
     let vfs = Vfs::new(
         (namespace, store),

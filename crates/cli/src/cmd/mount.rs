@@ -161,6 +161,7 @@ pub(super) fn config(args: &MountArgs) -> Result<Config> {
             Some(CacheSize(bytes)) => CacheLimit::Bytes(bytes),
             None => CacheLimit::KeepFree { percent: 10 },
         },
+        dirty_limit: args.dirty_limit.unwrap_or_default(),
         attributes: args.attributes,
         commit: args.commit,
         metadata_ttl: args.metadata_ttl,

@@ -29,6 +29,11 @@ fn table(status: &Status) -> String {
         format!("state folder    {}", cache.dir.display()),
         format!("cached          {}", show_bytes(cache.cached_bytes)),
         format!("not uploaded    {}", show_bytes(cache.staged_bytes)),
+        format!(
+            "dirty           {} (writers wait at {})",
+            show_bytes(cache.dirty_bytes),
+            show_bytes(cache.dirty_limit_bytes)
+        ),
         format!("disk free       {}", show_bytes(cache.disk_free_bytes)),
         format!("recovery folder {} file(s); `quayfs recover --list`", cache.recovery_files),
     ];

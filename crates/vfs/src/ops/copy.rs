@@ -51,7 +51,10 @@ impl Vfs {
             return Ok(0);
         }
         match self.try_write(to.0, to.1, &bytes) {
-            Some(written) => written,
+            Some(written) => {
+                self.wait_for_room().await;
+                written
+            }
             None => Arc::clone(self).write(to.0, to.1, bytes).await,
         }
     }

@@ -21,7 +21,12 @@ impl Vfs {
         for _ in 0..READ_TRIES_MAX {
             match read_here(&file, offset, size)? {
                 Here::Bytes(bytes) => return Ok(bytes),
-                Here::Needs(range) => self.fill(&file, range).await?,
+                Here::Needs(range) if has_room_for(&file, range) => self.fill(&file, range).await?,
+                Here::Needs(_) => {
+                    if let Some(bytes) = self.read_around(&file, offset, size).await? {
+                        return Ok(bytes);
+                    }
+                }
                 Here::Clean(download, range) => match download.read(range).await {
                     // A writer took the bytes, or has replaced them in the bucket: they are
                     // elsewhere now.
@@ -32,6 +37,40 @@ impl Vfs {
         }
         Err(Error::Call(Errno::EBUSY))
     }
+}
+
+impl Vfs {
+    /// As [`Vfs::read`] of a staged file whose base has no room to be taken over: what it lacks goes to
+    /// the reader only. `None` if it is no such file any more.
+    async fn read_around(&self, file: &File, offset: u64, size: u32) -> Result<Option<Vec<u8>>> {
+        let (Some(staged), Some(base)) = (file.staged(), file.base()) else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let wanted = ByteRange::at(offset, u64::from(size));
+        while let Some(rest) = wanted
+            .and_then(|range| ByteRange::new(range.start() + bytes.len() as u64, range.end()))
+            .and_then(|rest| rest.below(staged.size()))
+        {
+            let missing = staged.missing(rest).and_then(|missing| missing.intersection(rest));
+            match missing {
+                Some(missing) if missing.start() == rest.start() => {
+                    bytes.extend(base.read(missing).await?);
+                }
+                Some(_) | None => {
+                    let end = missing.map_or(rest.end(), ByteRange::start);
+                    let here = ByteRange::new(rest.start(), end).expect("it is not missing");
+                    // Others may have cut it, or published it.
+                    let Some(here) = staged.bytes(here)? else { return Ok(None) };
+                    bytes.extend(here);
+                }
+            }
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// Whether what a reader needs of the base of a file may stay in it.
+fn has_room_for(file: &File, range: ByteRange) -> bool {
+    file.staged().is_none_or(|staged| staged.can_spare(range.len()))
 }
 
 /// Writers may move the bytes while they are read, but not for ever.

@@ -17,11 +17,18 @@ enum Here {
     Unprepared,
     /// This must be taken from the base first.
     Needs(ByteRange),
+    /// The file is published to make room: writers wait for that.
+    Held,
 }
+
+/// Others may take the room that was made, or clean the file, before it is written, but not for ever.
+const WRITE_TRIES_MAX: usize = 1000;
 
 impl Vfs {
     /// Writes `bytes` at `offset` if that takes no waiting; `None` if it does: then
     /// [`Vfs::write`] is to be called with a copy.
+    ///
+    /// Who has written is to [wait](Vfs::wait_for_room) if there is [no room](Vfs::has_room) for more.
     pub fn try_write(&self, handle: HandleId, offset: u64, bytes: &[u8]) -> Option<Result<u32>> {
         let handle = match self.handles.file(handle) {
             Ok(handle) if handle.access.writes() => handle,
@@ -30,7 +37,9 @@ impl Vfs {
         };
         match self.write_here(&handle.file, offset, bytes) {
             Ok(Here::Written) => Some(Ok(written(bytes))),
-            Ok(Here::Unprepared | Here::Needs(_)) => None,
+            Ok(Here::Unprepared | Here::Needs(_) | Here::Held) => None,
+            // Uploads may make room.
+            Err(error) if error.is_full() => None,
             Err(error) => Some(Err(error)),
         }
     }
@@ -43,13 +52,28 @@ impl Vfs {
         bytes: Vec<u8>,
     ) -> Result<u32> {
         let file = Arc::clone(&self.handles.file(handle)?.file);
-        loop {
-            match self.write_here(&file, offset, &bytes)? {
-                Here::Written => return Ok(written(&bytes)),
-                Here::Unprepared => self.prepare(&file).await?,
-                Here::Needs(range) => self.fill(&file, range).await?,
+        for _ in 0..WRITE_TRIES_MAX {
+            let step = match self.write_here(&file, offset, &bytes) {
+                Ok(Here::Written) => {
+                    let written = written(&bytes);
+                    // Who waits holds no memory.
+                    drop(bytes);
+                    self.wait_for_room().await;
+                    return Ok(written);
+                }
+                Ok(Here::Unprepared) => self.prepare(&file).await,
+                Ok(Here::Needs(range)) => self.fill(&file, range).await,
+                Ok(Here::Held) => {
+                    drop(file.gate.read().await);
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = step {
+                self.relieve_disk(error).await?;
             }
         }
+        Err(Error::Call(Errno::ENOSPC))
     }
 
     /// Makes sure that writes have a staged file to go to, and that the names know of them: from
@@ -98,6 +122,7 @@ impl Vfs {
     /// meanwhile.
     fn write_here(&self, file: &Arc<File>, offset: u64, bytes: &[u8]) -> Result<Here> {
         self.check_size(offset, bytes.len())?;
+        let Ok(_in) = file.gate.try_read() else { return Ok(Here::Held) };
         let state = file.state.read();
         let staged = match &state.bytes {
             Bytes::Staged { staged, .. } if file.is_announced() => staged,

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +12,11 @@ use std::time::Duration;
 use base::{Budget, HandleId, Ino, ManualClock, Metrics, Name, Rng};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
-use quayfs_vfs::{Access, Commit, Recovered, Result, Vfs, VfsOptions};
+use quayfs_vfs::{Access, Commit, DirtyLimit, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Store};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 
 pub(crate) const KIB: u64 = 1 << 10;
@@ -29,6 +30,9 @@ static LIVES: AtomicU64 = AtomicU64::new(0);
 
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
 pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
+
+/// What uploads and fetches may hold.
+pub(crate) const MEMORY: u64 = 4 * MIB;
 
 /// The process that opens and closes.
 pub(crate) const ME: u32 = 100;
@@ -65,14 +69,42 @@ pub(crate) struct Grave {
 
 impl World {
     pub(crate) fn over(bucket: Fake) -> World {
-        let dir = tempfile::tempdir().unwrap();
-        World::in_folder(bucket, dir)
+        World::limited(bucket, DirtyLimit::default())
     }
 
-    fn in_folder(bucket: Fake, dir: tempfile::TempDir) -> World {
+    /// Writers wait while there is so much that the bucket does not have.
+    pub(crate) fn limited(bucket: Fake, limit: DirtyLimit) -> World {
+        World::in_folder(bucket, tempfile::tempdir().unwrap(), limit)
+    }
+
+    fn in_folder(bucket: Fake, dir: tempfile::TempDir, limit: DirtyLimit) -> World {
         let clock = Arc::new(ManualClock::default());
-        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock));
+        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock), limit);
         World { bucket, vfs, clock, dir }
+    }
+
+    /// Writes as programs do: they wait if there is too much.
+    pub(crate) async fn write_waiting(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
+        self.write(handle, offset, bytes).await;
+        self.vfs.wait_for_room().await;
+    }
+
+    /// What the state folder takes on the disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        let mut folders = vec![self.dir.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                let metadata = entry.metadata().unwrap();
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    bytes += metadata.blocks() * 512;
+                }
+            }
+        }
+        bytes
     }
 
     /// The process goes at once; the state folder stays.
@@ -144,17 +176,34 @@ impl World {
 impl Grave {
     pub(crate) async fn rise(self) -> (World, Recovered) {
         let Grave { bucket, dir } = self;
-        let world = World::in_folder(bucket, dir);
+        let world = World::in_folder(bucket, dir, DirtyLimit::default());
         let recovered = world.vfs.recover().await.unwrap();
         (world, recovered)
     }
+}
+
+/// Lives until the end of `life`, with all its tasks, and is found again.
+pub(crate) fn killed<L: Future<Output = World>>(
+    life: impl FnOnce() -> L,
+) -> (World, Recovered, Runtime) {
+    let runtime = Runtime::new().unwrap();
+    let grave = runtime.block_on(life()).die();
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    (world, recovered, runtime)
 }
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text.as_bytes()).unwrap()
 }
 
-fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
+fn file_system(
+    bucket: &Fake,
+    dir: &Path,
+    clock: Arc<ManualClock>,
+    dirty_limit: DirtyLimit,
+) -> Arc<Vfs> {
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
@@ -167,7 +216,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
     };
     let (bucket, ledger) = (Arc::new(bucket.clone()), Arc::new(namespace::NoLedger));
     let namespace = Arc::new(Bucket::new(bucket.clone(), clock.clone(), ledger, names));
-    let budget = Budget::new(4 * MIB);
+    let budget = Budget::new(MEMORY);
     let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
     let (rng, counted) = (Rng::seeded(7), Arc::clone(&metrics));
     let remote: Arc<dyn Remote> = Arc::new(Retry::new(bucket, retry, clock.clone(), rng, counted));
@@ -178,7 +227,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         Arc::clone(&metrics),
         FetcherOptions { requests_max: 8, window_bytes_max: MIB },
     );
-    let uploading = UploaderOptions { requests_max: 4, part_bytes: PART };
+    let uploading = UploaderOptions { requests_max: 64, part_bytes: PART };
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new(remote, budget, Arc::new(Rng::seeded(seed)), uploading);
@@ -186,6 +235,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,
         commit: Commit::Close,
+        dirty_limit,
     };
     Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
 }

@@ -1,0 +1,188 @@
+//! Writers that have written more than may wait here, and what is done so that they can go on.
+
+mod world;
+
+use futures::FutureExt;
+use quayfs_vfs::{Access, DirtyLimit};
+use remote::fake::{Fake, Op};
+use remote::{ErrorKind, Key, Metadata, PartCopies};
+use world::{KIB, MEMORY, MIB, PART, World, killed, pattern, store_with};
+
+const S3: PartCopies = PartCopies::AnyRange { bytes_max: 5 << 30 };
+
+fn limited(how: PartCopies, bytes: u64) -> World {
+    World::limited(Fake::with(store_with(how)), DirtyLimit::Bytes(bytes))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_written_too_much_waits_until_a_file_that_was_closed_is_uploaded() {
+    let world = limited(S3, MIB);
+    let handle = world.create("a").await;
+    world.write(handle, 0, b"begun").await;
+    let closed = world.create("closed").await;
+    world.write(closed, 0, &pattern(PART)).await;
+    let gate = world.bucket.hold(Op::Put);
+    let closing = tokio::spawn(world.vfs().flush(closed, world::ME));
+    gate.arrived(1).await;
+    let written = world.vfs.try_write(handle, 0, &pattern(MIB - PART)).unwrap().unwrap();
+    assert!(u64::from(written) == MIB - PART && !world.vfs.has_room());
+    let vfs = world.vfs();
+    let mut waiting = Box::pin(vfs.wait_for_room());
+    assert!((&mut waiting).now_or_never().is_none());
+    drop(gate);
+    waiting.await;
+    closing.await.unwrap().unwrap();
+    assert!(world.vfs.has_room());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_any_size_is_written_with_little_room() {
+    for how in [S3, PartCopies::WholeFirst, PartCopies::OwnBlocks] {
+        let limit = 8 * MIB;
+        let world = limited(how, limit);
+        let handle = world.create("a").await;
+        let want = pattern(100 * MIB + 77);
+        let (mut most, mut dirtiest) = (0, 0);
+        for (at, bytes) in (0..).step_by(1 << 20).zip(want.chunks(1 << 20)) {
+            world.write_waiting(handle, at, bytes).await;
+            dirtiest = dirtiest.max(world.vfs.dirty().unwrap().bytes);
+            if at % (8 * MIB) == 0 {
+                most = most.max(world.disk_bytes());
+            }
+        }
+        assert!(dirtiest < limit, "{how:?}: {dirtiest} bytes were dirty");
+        assert!(most < 4 * limit, "{how:?}: {most} bytes on the disk");
+        world.close(handle).await.unwrap();
+        assert!(world.object("a") == want, "{how:?}");
+        let sent = world.bucket.sent_bytes();
+        assert!(sent <= 110 * MIB, "{how:?}: {sent} bytes were sent");
+        assert_eq!(world.bucket.uploads_open(), 0);
+        // What went is read back.
+        let handle = world.open("a", Access::Read).await;
+        assert!(world.read(handle, 0, 200 * MIB).await == want, "{how:?}: not what was read");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_published_to_make_room_is_read_and_overwritten_through_the_same_handle() {
+    let world = limited(S3, 8 * MIB);
+    let handle = world.create("a").await;
+    let mut want = pattern(32 * MIB);
+    for (at, bytes) in (0..).step_by(1 << 20).zip(want.chunks(1 << 20)) {
+        world.write_waiting(handle, at, bytes).await;
+    }
+    assert!(world.bucket.calls(Op::UploadComplete) > 1);
+    for place in [0, 3 * MIB + 5, 20 * MIB] {
+        world.write_waiting(handle, place, b"again").await;
+        let place = usize::try_from(place).unwrap();
+        want[place..place + 5].copy_from_slice(b"again");
+    }
+    assert!(world.read(handle, 0, 64 * MIB).await == want);
+    world.close(handle).await.unwrap();
+    assert!(world.object("a") == want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_hold_no_more_memory_than_they_may_however_many_files_are_written_at_once() {
+    const FILES: usize = 500;
+    let world = World::over(Fake::with(store_with(S3)));
+    let want = pattern(4 * PART + 77);
+    let gate = world.bucket.hold(Op::UploadPart);
+    let mut handles = Vec::new();
+    for number in 0..FILES {
+        let handle = world.create(&format!("file{number}")).await;
+        world.write_waiting(handle, 0, &want).await;
+        handles.push(handle);
+    }
+    let at_once = usize::try_from(MEMORY / PART).unwrap();
+    gate.arrived(at_once).await;
+    let closing = handles.into_iter().map(|handle| world.close(handle));
+    let closing = futures::future::join_all(closing);
+    drop(gate);
+    assert!(closing.await.into_iter().all(|closed| closed.is_ok()));
+    assert_eq!(world.bucket.sent_at_a_time(), MEMORY);
+    for number in 0..FILES {
+        assert!(world.object(&format!("file{number}")) == want);
+    }
+}
+
+#[test]
+fn a_death_leaves_what_was_published_to_make_room_and_keeps_what_followed() {
+    let want = pattern(21 * MIB);
+    let (world, recovered, _runtime) = killed(|| async {
+        let world = limited(S3, 8 * MIB);
+        let handle = world.create("a").await;
+        for (at, bytes) in (0..).step_by(1 << 20).zip(want.chunks(1 << 20)) {
+            world.write_waiting(handle, at, bytes).await;
+        }
+        world
+    });
+    let object = world.object("a");
+    assert!(8 * MIB <= object.len() as u64 && want.starts_with(&object));
+    assert_eq!((recovered.kept.len(), world.bucket.uploads_open()), (1, 0));
+    let kept = std::fs::read(&recovered.kept[0]).unwrap();
+    assert!(kept.len() == want.len() && kept[object.len()..] == want[object.len()..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_files_that_are_open_keep_nobody_waiting() {
+    let world = limited(S3, MIB);
+    let mut handles = Vec::new();
+    for number in 0..40 {
+        let handle = world.create(&format!("file{number}")).await;
+        world.write_waiting(handle, 0, &pattern(200 * KIB)).await;
+        handles.push(handle);
+    }
+    assert_eq!(world.bucket.keys(), []);
+    for handle in handles {
+        world.close(handle).await.unwrap();
+    }
+    assert_eq!(world.bucket.keys().len(), 40);
+    assert_eq!(world.vfs.dirty().unwrap().bytes, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_overwritten_in_place_is_not_published_before_it_is_closed() {
+    let world = limited(S3, MIB);
+    let mut want = pattern(4 * MIB);
+    world.bucket.insert(&Key::from("a"), want.clone(), Metadata::new());
+    let handle = world.open("a", Access::ReadWrite).await;
+    for place in (0..4 * MIB).step_by(64 << 10) {
+        world.write_waiting(handle, place, b"again").await;
+        let at = usize::try_from(place).unwrap();
+        want[at..at + 5].copy_from_slice(b"again");
+    }
+    assert!(MIB < world.vfs.dirty().unwrap().bytes);
+    assert_eq!(world.bucket.calls(Op::UploadCreate) + world.bucket.calls(Op::Put), 0);
+    world.close(handle).await.unwrap();
+    assert!(world.object("a") == want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_nothing_fails_no_write() {
+    let world = limited(S3, MIB);
+    let handle = world.create("a").await;
+    let want = pattern(6 * MIB);
+    for (at, bytes) in (0..).step_by(1 << 18).zip(want.chunks(1 << 18)) {
+        for op in [Op::UploadCreate, Op::UploadPart, Op::UploadComplete, Op::UploadPartCopy] {
+            world.bucket.fail_next(op, ErrorKind::Denied);
+        }
+        world.write_waiting(handle, at, bytes).await;
+    }
+    world.bucket.forget_faults();
+    world.close(handle).await.unwrap();
+    assert!(world.object("a") == want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_copies_nothing_is_sent_a_file_once_however_small_the_limit() {
+    let world = limited(PartCopies::None, MIB);
+    let handle = world.create("a").await;
+    let want = pattern(8 * MIB);
+    for (at, bytes) in (0..).step_by(1 << 18).zip(want.chunks(1 << 18)) {
+        world.write_waiting(handle, at, bytes).await;
+    }
+    world.close(handle).await.unwrap();
+    assert!(world.object("a") == want);
+    assert_eq!(world.bucket.sent_bytes(), 8 * MIB);
+}
