@@ -38,6 +38,8 @@ mod land;
 mod links;
 mod listing;
 mod looks;
+mod make_soon;
+mod makings;
 mod marks;
 mod merge;
 mod nodes;
@@ -85,6 +87,7 @@ pub use self::replay::Finished;
 
 use self::changes::Changes;
 use self::copies::Copies;
+use self::makings::Makings;
 use self::nodes::Place;
 use self::record::Subject;
 use self::shared::{Shared, State};
@@ -138,6 +141,7 @@ impl Bucket {
                 state: Mutex::new(state),
                 turns: Turns::default(),
                 outbox: Outbox::default(),
+                makings: Makings::default(),
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
                 rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),

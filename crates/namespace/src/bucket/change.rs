@@ -7,11 +7,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::changes::Claim;
 use super::journal::Object;
 use super::looks::Looks;
+use super::persist::Rest;
 use super::turns::{Turn, Wait};
 use crate::RecordId;
 
 /// A change on its way into the bucket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Change {
     /// A file is removed.
     Remove {
@@ -29,6 +30,11 @@ pub(super) enum Change {
         /// Where it was.
         place: (Ino, Name),
     },
+    /// A link, or something else that is an object and no bytes, is made, if it still is to be.
+    MakeObject { ino: Ino, number: u64 },
+    /// What is left to do of a change that failed in the middle, and whose caller had his error;
+    /// `None` while it is being done.
+    Rest(Option<Box<Rest>>),
 }
 
 impl Change {
@@ -36,8 +42,8 @@ impl Change {
     pub(super) fn leaving(&self) -> Option<&Key> {
         match self {
             Change::Remove { object, .. } => Some(&object.key),
-            Change::MakeFolder { .. } => None,
             Change::RemoveFolder { prefix, .. } => Some(prefix),
+            Change::MakeFolder { .. } | Change::MakeObject { .. } | Change::Rest(_) => None,
         }
     }
 }
@@ -45,12 +51,13 @@ impl Change {
 /// A change that is made here.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// The folder in which a name was changed.
-    pub(super) dir: Ino,
+    /// The folders in which a name was changed.
+    pub(super) dirs: Vec<Ino>,
     pub(super) change: Change,
-    pub(super) record: RecordId,
+    /// What the journal has of it, but for what the change itself knows of.
+    pub(super) records: Vec<RecordId>,
     pub(super) place: InLine,
-    pub(super) claim: Claim,
+    pub(super) claims: Vec<Claim>,
     pub(super) room: OwnedSemaphorePermit,
 }
 

@@ -88,7 +88,7 @@ impl Shared {
                 Outcome::Changed(_) if tries < TRIES_MAX && self.expire(from) => {}
                 Outcome::Changed(error) => return Err(error),
                 Outcome::Unfinished(error, rest) => {
-                    self.finish_later(turn, *rest);
+                    self.finish_later(vec![from.0, to.0], turn, (*rest, &error));
                     return Err(error);
                 }
             }

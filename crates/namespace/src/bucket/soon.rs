@@ -16,33 +16,62 @@ use super::journal::{Object, Record};
 use super::keys;
 use super::listing;
 use super::looks::{Looks, Source};
+use super::make_soon::Whereabouts;
 use super::nodes::{Folder, Kind};
 use super::shared::{Shared, State};
 use super::window::{Range, Window};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
 
+const UNLINK: &str = "unlink";
+
+/// How often a change waits for what is in its way before it is made like those that wait.
+const TRIES_MAX: usize = 3;
+
 impl Shared {
     /// Removes a file; the bucket loses it later.
     pub(super) async fn unlink_soon(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
-        const OP: &str = "unlink";
+        for _ in 0..TRIES_MAX {
+            if let Some(ino) = self.unlink_ahead(parent, name).await? {
+                return Ok(ino);
+            }
+            self.caught_up(UNLINK, &[(parent, name)]).await?;
+        }
+        self.unlink(parent, name).await
+    }
+
+    /// `None` if nobody knows yet what the bucket will lose.
+    async fn unlink_ahead(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Option<Ino>> {
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
-        let (ino, claim) = self.claim_found(OP, parent, name).await?;
-        let object = self.state().object_leaving(OP, (parent, name), ino)?;
+        let place = self.ahead(UNLINK, &[(parent, name)]).await?;
+        let (ino, claim) = self.claim_found(UNLINK, parent, name).await?;
+        let whereabouts = self.whereabouts(ino);
+        if whereabouts == Whereabouts::InTransit {
+            return Ok(None);
+        }
+        let is_in_time = || whereabouts != Whereabouts::Unmade || self.unmake(ino);
+        let object = self.state().object_leaving(UNLINK, (parent, name), ino)?;
         let Some(object) = object else {
-            self.removed(parent, ino);
-            return Ok(ino);
+            if is_in_time() {
+                self.removed(parent, ino);
+                return Ok(Some(ino));
+            }
+            return Ok(None);
         };
         if object.key.as_bytes().ends_with(b"/") {
             // It gives way to a marker: that is for who waits.
             drop((place, claim, room));
-            return self.unlink(parent, name).await;
+            return self.unlink(parent, name).await.map(Some);
         }
-        let record = self.note_ahead(OP, &Record::Remove(object.clone()))?;
+        let record = self.note_ahead(UNLINK, &Record::Remove(object.clone()))?;
+        if !is_in_time() {
+            self.ledger.strike(&[record]);
+            return Ok(None);
+        }
         self.removed(parent, ino);
         let change = Change::Remove { object, place: (parent, name.clone()), ino };
-        self.send(Made { dir: parent, change, record, place, claim, room });
-        Ok(ino)
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
+        Ok(Some(ino))
     }
 
     /// Makes a folder; the bucket has its marker later.
@@ -54,7 +83,7 @@ impl Shared {
     ) -> Result<Entry> {
         const OP: &str = "mkdir";
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
+        let place = self.ahead(OP, &[(parent, name)]).await?;
         let asked = self.clock.monotonic();
         if self.find(OP, parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, OP, name));
@@ -87,7 +116,8 @@ impl Shared {
         let (ino, entry) = made.inspect_err(|_| self.ledger.strike(&[record]))?;
         self.note_made(OP, ino);
         let change = Change::MakeFolder { marker, looks: Box::new(looks), ino };
-        self.send(Made { dir: parent, change, record, place, claim, room });
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
         Ok(entry)
     }
 
@@ -95,7 +125,7 @@ impl Shared {
     pub(super) async fn rmdir_soon(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
         const OP: &str = "rmdir";
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
+        let place = self.ahead(OP, &[(parent, name)]).await?;
         let (ino, claim) = self.claim_found(OP, parent, name).await?;
         let prefix = self.state().tree.prefix(OP, ino)?;
         if keys::is_chunk(&prefix) || self.shows_below(OP, ino, &prefix).await? {
@@ -110,7 +140,8 @@ impl Shared {
         }
         self.removed(parent, ino);
         let change = Change::RemoveFolder { prefix, place: (parent, name.clone()) };
-        self.send(Made { dir: parent, change, record, place, claim, room });
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
         Ok(ino)
     }
 
@@ -144,7 +175,7 @@ impl Shared {
     /// Brings a change into the bucket that was made here `age` ago.
     pub(super) async fn make_in_bucket(
         self: &Arc<Self>,
-        change: &Change,
+        change: &mut Change,
         age: Duration,
     ) -> Result<()> {
         match change {
@@ -171,6 +202,15 @@ impl Shared {
                 let above = Key::from(&prefix.as_bytes()[..above]);
                 self.keep_folder_at("rmdir", place, &above).await?;
                 self.remove_folder(prefix).await
+            }
+            Change::MakeObject { ino, number } => self.send_object(*ino, *number).await,
+            Change::Rest(slot) => {
+                let Some(rest) = slot.take() else { return Ok(()) };
+                let finished = self.finish_rest(*rest).await;
+                finished.map_err(|(rest, error)| {
+                    *slot = Some(Box::new(rest));
+                    error
+                })
             }
         }
     }
@@ -257,6 +297,10 @@ impl Shared {
 
     /// The bucket refused the change for good: its word counts again.
     pub(super) fn give_up(&self, change: &Change) {
+        if let Change::MakeObject { ino, number } = change {
+            self.give_up_making(*ino, *number);
+            return;
+        }
         let mut state = self.state();
         match change {
             Change::Remove { place: (dir, name), .. }
@@ -270,6 +314,8 @@ impl Shared {
                     node.as_of = None;
                 }
             }
+            // Of the one see above; the journal has the other, for the next mount.
+            Change::MakeObject { .. } | Change::Rest(_) => {}
         }
     }
 }

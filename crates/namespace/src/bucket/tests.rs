@@ -6,6 +6,7 @@ mod crash;
 mod late;
 mod links;
 mod listings;
+mod made;
 mod model;
 mod numbers;
 mod odd;

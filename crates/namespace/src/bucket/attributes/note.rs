@@ -202,8 +202,11 @@ impl Tree {
             mtime: Some(looks.mtime),
             atime: Some(looks.atime),
             ctime: Some(looks.ctime),
-            rdev: 0,
-            target: None,
+            rdev: file.form.rdev(),
+            target: match &file.form {
+                Form::Link(target) => target.clone(),
+                Form::Plain | Form::Special(_) => None,
+            },
             xattrs: xattrs.clone(),
             // It is not known yet.
             version: Some(Version::new("-")),
