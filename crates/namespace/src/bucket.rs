@@ -42,6 +42,8 @@ mod make_soon;
 mod makings;
 mod marks;
 mod merge;
+mod move_later;
+mod move_soon;
 mod nodes;
 mod numbers;
 mod options;
@@ -247,7 +249,10 @@ impl Namespace for Bucket {
         to: (Ino, &Name),
         mode: RenameMode,
     ) -> Result<Option<Ino>> {
-        self.shared.rename(from, to, mode).await
+        match self.shared.options.returns {
+            Returns::InBucket => self.shared.rename(from, to, mode).await,
+            Returns::Journaled => self.shared.rename_soon(from, to, mode).await,
+        }
     }
 
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
@@ -313,6 +318,10 @@ impl Namespace for Bucket {
 
     async fn settle(&self, ino: Ino) -> Result<NameGuard> {
         self.shared.settle_name(ino).await
+    }
+
+    fn is_moving(&self, ino: Ino) -> bool {
+        self.shared.state().tree.is_elsewhere(ino)
     }
 
     fn attach(&self, users: Weak<dyn Users>) {

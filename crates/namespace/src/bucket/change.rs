@@ -5,11 +5,12 @@ use remote::Key;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::changes::Claim;
-use super::journal::Object;
+use super::journal::{FileMove, Object};
 use super::looks::Looks;
+use super::nodes::Stored;
 use super::persist::Rest;
 use super::turns::{Turn, Wait};
-use crate::RecordId;
+use crate::{RecordId, RenameMode};
 
 /// A change on its way into the bucket.
 #[derive(Debug)]
@@ -32,9 +33,38 @@ pub(super) enum Change {
     },
     /// A link, or something else that is an object and no bytes, is made, if it still is to be.
     MakeObject { ino: Ino, number: u64 },
+    /// A file has another name, and its object follows.
+    Move(Box<Moving>),
     /// What is left to do of a change that failed in the middle, and whose caller had his error;
     /// `None` while it is being done.
     Rest(Option<Box<Rest>>),
+}
+
+/// A file that has another name here.
+#[derive(Debug)]
+pub(super) struct Moving {
+    pub(super) ino: Ino,
+    pub(super) from: (Ino, Name),
+    pub(super) to: (Ino, Name),
+    /// Its object, under the old name.
+    pub(super) stored: Stored,
+    pub(super) planned: FileMove,
+    pub(super) mode: RenameMode,
+    /// What had the new name here.
+    pub(super) replaced: Option<Ino>,
+    /// What the keys of the folder begin with that is to outlive it; empty if it stays in there.
+    pub(super) folder: Key,
+    pub(super) record: RecordId,
+    pub(super) stage: Stage,
+}
+
+/// How far the bucket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The object is where it was.
+    Copying,
+    /// It is where it is to be, and to be removed where it was.
+    Removing,
 }
 
 impl Change {
@@ -43,6 +73,7 @@ impl Change {
         match self {
             Change::Remove { object, .. } => Some(&object.key),
             Change::RemoveFolder { prefix, .. } => Some(prefix),
+            Change::Move(moving) => Some(&moving.stored.key),
             Change::MakeFolder { .. } | Change::MakeObject { .. } | Change::Rest(_) => None,
         }
     }

@@ -61,7 +61,7 @@ impl Shared {
         };
         match self.note_making(op, object, None) {
             Ok(making) => {
-                self.send_making((parent, ino), making, (place, vec![claim]), room);
+                self.send_making((vec![parent], ino), making, (place, vec![claim]), room);
                 Ok(entry)
             }
             Err(error) => {
@@ -87,14 +87,14 @@ impl Shared {
     /// What is to be made gets into the bucket when its turn comes.
     pub(super) fn send_making(
         self: &Arc<Self>,
-        (dir, ino): (Ino, Ino),
+        (dirs, ino): (Vec<Ino>, Ino),
         making: Making,
         (place, claims): (InLine, Vec<Claim>),
         room: tokio::sync::OwnedSemaphorePermit,
     ) {
         let number = self.makings.add(ino, making);
         let (change, records) = (Change::MakeObject { ino, number }, Vec::new());
-        self.send(Made { dirs: vec![dir], change, records, place, claims, room });
+        self.send(Made { dirs, change, records, place, claims, room });
     }
 
     /// Where the object of `ino` is. Who is alone at its name is told what stays true, but that what

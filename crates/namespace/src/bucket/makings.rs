@@ -88,6 +88,17 @@ impl Makings {
         inner.makings.remove(&ino).map(|waiting| waiting.making)
     }
 
+    /// As [`Makings::take`], of all of these or none.
+    pub(super) fn take_all(&self, all: &[Ino]) -> Option<Vec<Making>> {
+        let mut inner = self.inner.lock();
+        let waits = |ino: &Ino| inner.makings.get(ino).map(|waiting| waiting.stage);
+        if !all.iter().all(|ino| waits(ino) == Some(Stage::Waiting)) {
+            return None;
+        }
+        let taken = all.iter().filter_map(|ino| inner.makings.remove(ino));
+        Some(taken.map(|waiting| waiting.making).collect())
+    }
+
     /// The journal has something newer of `ino`; returns what it had before, or the newer itself if
     /// nothing is to be made any more.
     pub(super) fn renew(&self, ino: Ino, newer: Making) -> RecordId {

@@ -112,7 +112,8 @@ impl Shared {
             Change::Remove { .. }
             | Change::MakeFolder { .. }
             | Change::RemoveFolder { .. }
-            | Change::MakeObject { .. } => {
+            | Change::MakeObject { .. }
+            | Change::Move(_) => {
                 tracing::error!(%error, "a change of names is given up");
                 self.give_up(change);
                 format!("given up: {error}")
@@ -125,9 +126,10 @@ impl Change {
     /// How long it waits before its first try.
     fn pause(&self) -> Duration {
         match self {
-            Change::Remove { .. } | Change::MakeFolder { .. } | Change::RemoveFolder { .. } => {
-                Duration::ZERO
-            }
+            Change::Remove { .. }
+            | Change::MakeFolder { .. }
+            | Change::RemoveFolder { .. }
+            | Change::Move(_) => Duration::ZERO,
             Change::MakeObject { .. } => SEND_DELAY,
             Change::Rest(_) => RETRY_DELAY_MIN,
         }

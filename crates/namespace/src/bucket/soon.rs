@@ -204,6 +204,7 @@ impl Shared {
                 self.remove_folder(prefix).await
             }
             Change::MakeObject { ino, number } => self.send_object(*ino, *number).await,
+            Change::Move(moving) => self.move_in_bucket(moving, age).await,
             Change::Rest(slot) => {
                 let Some(rest) = slot.take() else { return Ok(()) };
                 let finished = self.finish_rest(*rest).await;
@@ -232,7 +233,7 @@ impl Shared {
     }
 
     /// As [`Shared::keep_folder`], if the folder is where it was, and still there.
-    async fn keep_folder_at(
+    pub(super) async fn keep_folder_at(
         &self,
         op: &'static str,
         (dir, name): &(Ino, Name),
@@ -297,25 +298,22 @@ impl Shared {
 
     /// The bucket refused the change for good: its word counts again.
     pub(super) fn give_up(&self, change: &Change) {
-        if let Change::MakeObject { ino, number } = change {
-            self.give_up_making(*ino, *number);
-            return;
-        }
-        let mut state = self.state();
-        match change {
-            Change::Remove { place: (dir, name), .. }
-            | Change::RemoveFolder { place: (dir, name), .. } => {
-                if let Some(folder) = state.tree.folder_mut(*dir) {
-                    folder.windows.forget(name);
-                }
+        let forget = |(dir, name): &(Ino, Name)| {
+            if let Some(folder) = self.state().tree.folder_mut(*dir) {
+                folder.windows.forget(name);
             }
+        };
+        match change {
+            Change::Remove { place, .. } | Change::RemoveFolder { place, .. } => forget(place),
             Change::MakeFolder { ino, .. } => {
-                if let Some(node) = state.tree.node_mut(*ino) {
+                if let Some(node) = self.state().tree.node_mut(*ino) {
                     node.as_of = None;
                 }
             }
-            // Of the one see above; the journal has the other, for the next mount.
-            Change::MakeObject { .. } | Change::Rest(_) => {}
+            Change::MakeObject { ino, number } => self.give_up_making(*ino, *number),
+            Change::Move(moving) => self.give_up_moving(moving),
+            // The journal has it, for the next mount.
+            Change::Rest(_) => {}
         }
     }
 }

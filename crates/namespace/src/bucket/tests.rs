@@ -8,6 +8,7 @@ mod links;
 mod listings;
 mod made;
 mod model;
+mod moved;
 mod numbers;
 mod odd;
 mod others;

@@ -136,9 +136,22 @@ impl Tree {
     /// Notes that nothing is to be said of an entry any more.
     pub(in crate::bucket) fn note_gone(&mut self, ino: Ino) {
         let Some(entry) = self.entry_of(ino) else { return };
+        if self.is_only_here(ino) && self.is_entry_of_moving(&entry) {
+            return;
+        }
         // What goes with the name is in no hurry: the entry of an object that is gone is void.
         let noted = self.note_item(entry, None, What::Time);
         self.unrecorded.extend(noted);
+    }
+
+    fn is_only_here(&self, ino: Ino) -> bool {
+        let kind = self.node(ino).map(|node| &node.kind);
+        matches!(kind, Some(Kind::File(File { bytes: Bytes::Local { beneath: None }, .. })))
+    }
+
+    /// Whether what is said under this name is said of a file that has another name by now.
+    fn is_entry_of_moving(&self, entry: &(Key, Label)) -> bool {
+        self.elsewhere.values().any(|key| carried::entry_at(key).as_ref() == Some(entry))
     }
 
     /// The node `ino` was moved here; it had the entry `from`.
