@@ -65,7 +65,11 @@ impl Vfs {
         }
     }
 
-    async fn commit_in_background(self: &Arc<Self>, file: &Arc<File>) -> Result<(), Error> {
+    /// Brings into the bucket what a close was told is safe.
+    pub(crate) async fn commit_in_background(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+    ) -> Result<(), Error> {
         // Not in the way of those who close the file while its name is about to change.
         drop(self.namespace.settle(file.ino()).await?);
         let turn = file.turn().await;
