@@ -136,7 +136,7 @@ impl Tree {
     /// Notes that nothing is to be said of an entry any more.
     pub(in crate::bucket) fn note_gone(&mut self, ino: Ino) {
         let Some(entry) = self.entry_of(ino) else { return };
-        if self.is_only_here(ino) && self.is_entry_of_moving(&entry) {
+        if self.is_local(ino) && self.is_entry_of_moving(&entry) {
             return;
         }
         // What goes with the name is in no hurry: the entry of an object that is gone is void.
@@ -144,9 +144,10 @@ impl Tree {
         self.unrecorded.extend(noted);
     }
 
-    fn is_only_here(&self, ino: Ino) -> bool {
+    /// Whether the bytes of `ino` are only here, so that nothing was ever said of its object.
+    fn is_local(&self, ino: Ino) -> bool {
         let kind = self.node(ino).map(|node| &node.kind);
-        matches!(kind, Some(Kind::File(File { bytes: Bytes::Local { beneath: None }, .. })))
+        matches!(kind, Some(Kind::File(File { bytes: Bytes::Local { .. }, .. })))
     }
 
     /// Whether what is said under this name is said of a file that has another name by now.
@@ -160,7 +161,9 @@ impl Tree {
         if from == to {
             return;
         }
-        if let Some(from) = from {
+        if let Some(from) = from
+            && !(self.is_local(ino) && self.is_entry_of_moving(&from))
+        {
             let noted = self.note_item(from, None, What::Attributes);
             self.unrecorded.extend(noted);
         }

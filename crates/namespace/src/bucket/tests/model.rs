@@ -406,6 +406,7 @@ proptest! {
                     break;
                 }
             }
+            mortal.die();
             let next = Bench::with(fake, options, Arc::clone(&ledger) as _);
             next.bucket.replay_attributes(ledger.all());
             assert_eq!(next.bucket.replay(ledger.left()).await.waiting, 0);

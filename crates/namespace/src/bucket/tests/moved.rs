@@ -375,6 +375,8 @@ async fn what_is_said_of_a_file_on_its_way_is_not_lost_whenever_the_process_dies
             // What has the old name for a moment takes nothing along.
             dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap();
             dying.unlink(Ino::ROOT, &name("a")).await.unwrap();
+            dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap();
+            mv(&dying, (Ino::ROOT, "a"), (Ino::ROOT, "c"), RenameMode::Replace).await.unwrap();
             dying.sync(None).await.unwrap();
         };
         let lived = until_death(&mortal, living).await.is_some();
