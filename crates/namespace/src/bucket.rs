@@ -38,8 +38,12 @@ mod land;
 mod links;
 mod listing;
 mod looks;
+mod make_soon;
+mod makings;
 mod marks;
 mod merge;
+mod move_later;
+mod move_soon;
 mod nodes;
 mod numbers;
 mod options;
@@ -85,6 +89,7 @@ pub use self::replay::Finished;
 
 use self::changes::Changes;
 use self::copies::Copies;
+use self::makings::Makings;
 use self::nodes::Place;
 use self::record::Subject;
 use self::shared::{Shared, State};
@@ -138,6 +143,7 @@ impl Bucket {
                 state: Mutex::new(state),
                 turns: Turns::default(),
                 outbox: Outbox::default(),
+                makings: Makings::default(),
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
                 rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),
@@ -243,7 +249,10 @@ impl Namespace for Bucket {
         to: (Ino, &Name),
         mode: RenameMode,
     ) -> Result<Option<Ino>> {
-        self.shared.rename(from, to, mode).await
+        match self.shared.options.returns {
+            Returns::InBucket => self.shared.rename(from, to, mode).await,
+            Returns::Journaled => self.shared.rename_soon(from, to, mode).await,
+        }
     }
 
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
@@ -309,6 +318,10 @@ impl Namespace for Bucket {
 
     async fn settle(&self, ino: Ino) -> Result<NameGuard> {
         self.shared.settle_name(ino).await
+    }
+
+    fn is_moving(&self, ino: Ino) -> bool {
+        self.shared.state().tree.is_elsewhere(ino)
     }
 
     fn attach(&self, users: Weak<dyn Users>) {

@@ -152,6 +152,14 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         Ok(NameGuard::none())
     }
 
+    /// Whether the file `ino` has a name that its object does not have yet. What
+    /// [`target`](Namespace::target) says of it then does not hold for long: who is to remember it
+    /// waits for [`settle`](Namespace::settle) first.
+    fn is_moving(&self, ino: Ino) -> bool {
+        let _ = ino;
+        false
+    }
+
     /// Makes those known who have files open; before the first of them.
     fn attach(&self, users: Weak<dyn Users>) {
         let _ = users;

@@ -106,7 +106,8 @@ def sums(request):
 
 
 def uploads(request):
-    return len(s3.list_multipart_uploads(Bucket=request["bucket"]).get("Uploads", []))
+    found = s3.list_multipart_uploads(Bucket=request["bucket"]).get("Uploads", [])
+    return [upload["Key"] for upload in found]
 
 
 calls = {

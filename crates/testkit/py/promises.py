@@ -17,6 +17,7 @@ import threading
 folder, journal, state, seed, workers = sys.argv[1:]
 lines = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 FILES_MAX = 10
+LINK = "-link"
 SIZES = [(2, 0, 0), (40, 1, 5_000), (30, 5_000, 300_000), (15, 300_000, 6 << 20), (3, 6 << 20, 40 << 20)]
 
 
@@ -55,6 +56,7 @@ class Worker(threading.Thread):
             (3, self.rename),
             (1, self.rename_folder),
             (2, self.remove),
+            (2, self.link),
         ]
         weights = [weight for weight, _ in acts]
         try:
@@ -87,15 +89,17 @@ class Worker(threading.Thread):
         except FileExistsError:
             pass
 
-    def fresh_path(self):
+    def fresh_path(self, links=False):
         self.count += 1
         below = self.random.choice(["", "", "a/", "b/"])
-        path = f"{self.name}/{below}{seed}-{self.count}"
+        path = f"{self.name}/{below}{seed}-{self.count}{LINK if links else ''}"
         self.make_folder(os.path.dirname(self.at(path)))
         return path
 
-    def some_path(self):
-        return self.random.choice(sorted(self.files)) if self.files else None
+    def some_path(self, links=False):
+        """That of a file, or of a symbolic link."""
+        paths = sorted(path for path in self.files if path.endswith(LINK) == links)
+        return self.random.choice(paths) if paths else None
 
     def bytes(self):
         _, least, most = self.random.choices(SIZES, [weight for weight, _, _ in SIZES])[0]
@@ -180,13 +184,22 @@ class Worker(threading.Thread):
         self.finish(fd, path, content[:size] + bytes(max(0, size - len(content))))
 
     def rename(self):
-        old = self.some_path()
+        links = self.random.random() < 0.3
+        old = self.some_path(links)
         if old is None:
             return
-        new = self.random.choice([self.some_path, self.fresh_path])()
+        new = self.random.choice([self.some_path, self.fresh_path])(links)
         if old != new:
             changes = {old: None, new: self.files[old]}
             self.promised(changes, lambda: os.rename(self.at(old), self.at(new)))
+
+    def link(self):
+        """The object of a link is its target."""
+        path = self.fresh_path(links=True)
+        target = "../" + "t" * self.random.randint(1, 100)
+        self.promised({path: digest(target.encode())}, lambda: os.symlink(target, self.at(path)))
+        if os.readlink(self.at(path)) != target:
+            raise ValueError(f"{path} leads elsewhere")
 
     def rename_folder(self):
         old = f"{self.name}/a/"
@@ -201,7 +214,7 @@ class Worker(threading.Thread):
         self.promised(changes, lambda: os.rename(self.at(old), self.at(new)))
 
     def remove(self):
-        path = self.some_path()
+        path = self.some_path(links=self.random.random() < 0.3)
         if path is not None:
             self.promised({path: None}, lambda: os.unlink(self.at(path)))
 

@@ -162,8 +162,13 @@ impl<'a> Bucket<'a> {
 
     /// How many multipart uploads were begun and neither finished nor given up.
     pub fn unfinished_uploads(&self) -> u64 {
+        self.keys_of_unfinished_uploads().len() as u64
+    }
+
+    /// The keys of multipart uploads that were begun and neither finished nor given up.
+    pub fn keys_of_unfinished_uploads(&self) -> Vec<String> {
         let answer = self.ask(json!({"do": "uploads"})).expect("the bucket is there");
-        answer.as_u64().expect("a number")
+        serde_json::from_value(answer).expect("a list of keys")
     }
 
     fn found(&self, key: &str, request: Value) -> Option<Value> {

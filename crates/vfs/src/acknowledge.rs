@@ -51,6 +51,10 @@ impl Vfs {
             }
             Err(error) => return Err(error),
         }
+        if self.namespace.is_moving(file.ino()) {
+            // What was noted is of the object under its old name: nobody could finish it.
+            return self.commit_in_turn(file, &turn, Upto::Now).await;
+        }
         drop(turn);
         if file.is_dirty() {
             self.commit_after(file, UPLOAD_DELAY);

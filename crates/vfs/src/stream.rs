@@ -157,6 +157,18 @@ impl Vfs {
         });
     }
 
+    /// As [`Vfs::end_stream`], and waits for it: what is to lose its name, or to get another, has a note
+    /// that tells where its parts are only until then.
+    pub(crate) async fn end_ahead(&self, file: &File) {
+        if file.stream.noted().is_none() {
+            return;
+        }
+        let begun = file.stream.stop().await.take();
+        if let Some(begun) = begun {
+            self.uploader.end(&begun).await;
+        }
+    }
+
     /// Removes the parts of a file that was found after a crash.
     pub(crate) async fn clear_stream(&self, note: &Note) {
         let Some(Noted { since, upload, .. }) = &note.begun else { return };

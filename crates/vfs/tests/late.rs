@@ -11,7 +11,7 @@ use base::{Budget, Clock, HandleId, Ino, Metrics, Name, Rng, Timestamp};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use namespace::{Attributes, Bucket, BucketOptions, NewNode, NoLedger, Owner, RenameMode};
+use namespace::{Attributes, Bucket, BucketOptions, NewNode, NoLedger, Owner, RenameMode, Returns};
 use remote::fake::{Fake, Op};
 use remote::{Key, Remote};
 use store::{CacheLimit, Store};
@@ -76,8 +76,12 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, Arc::clone(&clock), Arc::clone(&metrics)).unwrap();
     let remote: Arc<dyn Remote> = Arc::new(bucket.clone());
-    let names =
-        BucketOptions { owner: OWNER, attributes: Attributes::Off, ..BucketOptions::default() };
+    let names = BucketOptions {
+        owner: OWNER,
+        attributes: Attributes::Off,
+        returns: Returns::Journaled,
+        ..BucketOptions::default()
+    };
     let namespace =
         Arc::new(Bucket::new(Arc::clone(&remote), Arc::clone(&clock), Arc::new(NoLedger), names));
     let budget = Budget::new(64 << 20);
@@ -315,4 +319,69 @@ async fn a_failed_upload_is_tried_again_and_survives_the_process_all_the_same() 
     world.settled().await;
     assert_eq!(world.object("a").unwrap(), &b"hello"[..]);
     assert!(world.vfs.pending().failures.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_closed_is_uploaded_before_its_file_or_folder_is_moved() {
+    // A crash in between would find the edit under a name whose object has moved.
+    for is_folder in [false, true] {
+        let world = World::new();
+        let (from, key) = if is_folder { ("d", "d/a") } else { ("a", "a") };
+        world.bucket.insert(&Key::from(key), "first", remote::Metadata::new());
+        let mut top = world.vfs().lookup(Ino::ROOT, name(from)).await.unwrap().ino;
+        if is_folder {
+            top = world.vfs().lookup(top, name("a")).await.unwrap().ino;
+        }
+        let handle = world.vfs().open(top, Access::Write, ME).await.unwrap().handle;
+        world.write(handle, 0, b"again").await;
+        world.close(handle).await;
+        assert_eq!(world.object(key).unwrap(), &b"first"[..]);
+        let gate = world.bucket.hold(Op::Copy);
+        let vfs = world.vfs();
+        let names = ((Ino::ROOT, name(from)), (Ino::ROOT, name("to")));
+        let renaming = tokio::spawn(vfs.rename(names.0, names.1, RenameMode::Replace));
+        gate.arrived(1).await;
+        assert_eq!(world.object(key).unwrap(), &b"again"[..]);
+        drop(gate);
+        renaming.await.unwrap().unwrap();
+        assert_eq!(world.vfs.drain().await, []);
+        let to = if is_folder { "to/a" } else { "to" };
+        assert_eq!(world.object(to).unwrap(), &b"again"[..]);
+        assert_eq!(world.object(key), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_on_its_way_to_a_new_name_is_read_and_written() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), "first", remote::Metadata::new());
+    world.bucket.insert(&Key::from("c"), "other", remote::Metadata::new());
+    let ino = world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap().ino;
+    let gate = world.bucket.hold(Op::Copy);
+    world.rename("a", "b").await;
+    world.rename("c", "d").await;
+    gate.arrived(2).await;
+    let found = world.vfs().lookup(Ino::ROOT, name("b")).await.unwrap().ino;
+    assert_eq!(found, ino);
+    let reader = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    let read = world.vfs().read(reader, 0, 5).await.unwrap();
+    assert_eq!(&read[..], b"first", "from where it still is");
+    let writer = world.vfs().open(ino, Access::Write, ME).await.unwrap().handle;
+    world.write(writer, 5, b" and more").await;
+    let vfs = world.vfs();
+    let closing = tokio::spawn(async move { vfs.flush(writer, ME).await });
+    gate.let_through(2);
+    closing.await.unwrap().unwrap();
+    world.vfs.release(writer).unwrap();
+    let read = world.vfs().read(reader, 0, 14).await.unwrap();
+    assert_eq!(&read[..], b"first and more");
+    let other = world.vfs().lookup(Ino::ROOT, name("d")).await.unwrap().ino;
+    let handle = world.vfs().open(other, Access::Read, ME).await.unwrap().handle;
+    let read = world.vfs().read(handle, 0, 5).await.unwrap();
+    assert_eq!(&read[..], b"other");
+    drop(gate);
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("b").unwrap(), &b"first and more"[..]);
+    assert_eq!(world.object("d").unwrap(), &b"other"[..]);
+    assert_eq!(world.bucket.keys().len(), 2);
 }

@@ -117,7 +117,7 @@ fn every_fault_of_every_request_goes_unnoticed() {
     }
     assert_eq!(failed, Vec::<String>::new());
     mount.umount();
-    eprintln!("left {} uploads", bucket.unfinished_uploads());
+    assert_eq!(bucket.unfinished_uploads(), 0);
 }
 
 #[test]
@@ -201,6 +201,7 @@ fn files_are_exercised_over_faults() {
             let here = sha256_tree(mount.path());
             mount.umount();
             assert_eq!(bucket.sha256_tree(""), here);
+            assert_eq!(bucket.unfinished_uploads(), 0);
         }],
     );
 }

@@ -36,8 +36,19 @@ fn remounted(mount: Mount) -> Mount {
 }
 
 #[test]
+fn programs_find_what_they_made_on_a_mount_that_does_not_wait() {
+    for program in [git, tar, rsync, sqlite, make] {
+        program(&["--commit", "async"]);
+    }
+}
+
+#[test]
 fn git_clones_commits_collects_and_finds_nothing_wrong() {
-    let (_bucket, mount) = mounted();
+    git(&[]);
+}
+
+fn git(flags: &[&str]) {
+    let (_bucket, mount) = mounted_with(flags);
     let local = mount.plan().folder("source");
     let source = r"
         git init -q -b main .
@@ -78,7 +89,11 @@ fn git_clones_commits_collects_and_finds_nothing_wrong() {
 
 #[test]
 fn what_tar_unpacks_tar_finds_unchanged() {
-    let (_bucket, mount) = mounted();
+    tar(&[]);
+}
+
+fn tar(flags: &[&str]) {
+    let (_bucket, mount) = mounted_with(flags);
     let local = mount.plan().folder("source");
     let make = r"
         mkdir -p tree/deep/deeper tree/empty
@@ -110,7 +125,11 @@ fn what_tar_unpacks_tar_finds_unchanged() {
 
 #[test]
 fn rsync_transfers_nothing_the_second_time() {
-    let (_bucket, mount) = mounted();
+    rsync(&[]);
+}
+
+fn rsync(flags: &[&str]) {
+    let (_bucket, mount) = mounted_with(flags);
     let local = mount.plan().folder("source");
     let make = r"
         mkdir -p tree/one/two tree/empty
@@ -134,7 +153,11 @@ fn rsync_transfers_nothing_the_second_time() {
 
 #[test]
 fn sqlite_keeps_its_database_in_every_journal_mode() {
-    let (_bucket, mut mount) = mounted();
+    sqlite(&[]);
+}
+
+fn sqlite(flags: &[&str]) {
+    let (_bucket, mut mount) = mounted_with(flags);
     for mode in ["delete", "truncate", "persist", "wal"] {
         let script = r#"
             sqlite3 "$1.db" "PRAGMA journal_mode=$1; CREATE TABLE t (id INTEGER PRIMARY KEY, x BLOB);"
@@ -194,7 +217,11 @@ fn a_geotiff_is_changed_in_place() {
 
 #[test]
 fn make_builds_a_project_once() {
-    let (_bucket, mount) = mounted();
+    make(&[]);
+}
+
+fn make(flags: &[&str]) {
+    let (_bucket, mount) = mounted_with(flags);
     let project = r#"
         mkdir project
         cd project

@@ -5,13 +5,15 @@ use remote::Key;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::changes::Claim;
-use super::journal::Object;
+use super::journal::{FileMove, Object};
 use super::looks::Looks;
+use super::nodes::Stored;
+use super::persist::Rest;
 use super::turns::{Turn, Wait};
-use crate::RecordId;
+use crate::{RecordId, RenameMode};
 
 /// A change on its way into the bucket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Change {
     /// A file is removed.
     Remove {
@@ -29,6 +31,40 @@ pub(super) enum Change {
         /// Where it was.
         place: (Ino, Name),
     },
+    /// A link, or something else that is an object and no bytes, is made, if it still is to be.
+    MakeObject { ino: Ino, number: u64 },
+    /// A file has another name, and its object follows.
+    Move(Box<Moving>),
+    /// What is left to do of a change that failed in the middle, and whose caller had his error;
+    /// `None` while it is being done.
+    Rest(Option<Box<Rest>>),
+}
+
+/// A file that has another name here.
+#[derive(Debug)]
+pub(super) struct Moving {
+    pub(super) ino: Ino,
+    pub(super) from: (Ino, Name),
+    pub(super) to: (Ino, Name),
+    /// Its object, under the old name.
+    pub(super) stored: Stored,
+    pub(super) planned: FileMove,
+    pub(super) mode: RenameMode,
+    /// What had the new name here.
+    pub(super) replaced: Option<Ino>,
+    /// What the keys of the folder begin with that is to outlive it; empty if it stays in there.
+    pub(super) folder: Key,
+    pub(super) record: RecordId,
+    pub(super) stage: Stage,
+}
+
+/// How far the bucket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The object is where it was.
+    Copying,
+    /// It is where it is to be, and to be removed where it was.
+    Removing,
 }
 
 impl Change {
@@ -36,8 +72,9 @@ impl Change {
     pub(super) fn leaving(&self) -> Option<&Key> {
         match self {
             Change::Remove { object, .. } => Some(&object.key),
-            Change::MakeFolder { .. } => None,
             Change::RemoveFolder { prefix, .. } => Some(prefix),
+            Change::Move(moving) => Some(&moving.stored.key),
+            Change::MakeFolder { .. } | Change::MakeObject { .. } | Change::Rest(_) => None,
         }
     }
 }
@@ -45,12 +82,13 @@ impl Change {
 /// A change that is made here.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// The folder in which a name was changed.
-    pub(super) dir: Ino,
+    /// The folders in which a name was changed.
+    pub(super) dirs: Vec<Ino>,
     pub(super) change: Change,
-    pub(super) record: RecordId,
+    /// What the journal has of it, but for what the change itself knows of.
+    pub(super) records: Vec<RecordId>,
     pub(super) place: InLine,
-    pub(super) claim: Claim,
+    pub(super) claims: Vec<Claim>,
     pub(super) room: OwnedSemaphorePermit,
 }
 

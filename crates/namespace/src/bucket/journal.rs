@@ -70,6 +70,34 @@ pub(super) enum Record {
         /// What its keys begin with.
         prefix: Key,
     },
+    /// A link, a pipe, a socket or a device was made: its object is to be there.
+    MakeObject {
+        /// The object.
+        object: NewObject,
+        /// An earlier record of it, which this one stands for.
+        instead: Option<RecordId>,
+    },
+    /// A file was given another name: its object is to move there.
+    Renamed {
+        /// What moves.
+        planned: FileMove,
+        /// What the keys of the folder begin with that is to outlive it; empty if that need not be
+        /// looked after.
+        folder: Key,
+    },
+}
+
+/// An object that stands for something besides bytes, and that is yet to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewObject {
+    pub(super) key: Key,
+    /// What has the key until then.
+    pub(super) over: Option<Version>,
+    pub(super) body: Vec<u8>,
+    /// What is to be said of it in the words of the attributes; empty if nothing is.
+    pub(super) said: Vec<u8>,
+    /// What goes with it; the id of the upload is in it.
+    pub(super) metadata: Metadata,
 }
 
 /// One version of an object, and the folder that is to outlive it.
@@ -106,70 +134,40 @@ pub(super) struct Exchange {
 impl Record {
     /// As the journal keeps it.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        match self {
+        let words = match self {
             Record::MoveFile(FileMove { from, to, version, over }) => {
-                out.push(1);
-                for field in [from.as_bytes(), to.as_bytes(), version.as_str().as_bytes()] {
-                    put_field(&mut out, field);
-                }
-                if let Some(over) = over {
-                    put_field(&mut out, over.as_str().as_bytes());
-                }
+                let words = Words::of(1).key(from).key(to).version(version);
+                over.iter().fold(words, Words::version)
             }
-            Record::MoveFolder { from, to } => {
-                out.push(2);
-                put_field(&mut out, from.as_bytes());
-                put_field(&mut out, to.as_bytes());
-            }
+            Record::MoveFolder { from, to } => Words::of(2).key(from).key(to),
             Record::Copied { of, marks } => {
-                out.push(3);
-                out.extend(of.0.to_be_bytes());
-                out.extend(marks.iter().flat_map(|mark| mark.to_be_bytes()));
+                let words = Words::of(3).number(of.0);
+                marks.iter().fold(words, |words, &mark| words.number(mark))
             }
-            Record::Landed { of } => {
-                out.push(4);
-                out.extend(of.0.to_be_bytes());
-            }
-            Record::Undone { of } => {
-                out.push(5);
-                out.extend(of.0.to_be_bytes());
-            }
-            Record::Unlinked { kept } => {
-                out.push(6);
-                put_field(&mut out, kept.as_bytes());
-            }
+            Record::Landed { of } => Words::of(4).number(of.0),
+            Record::Undone { of } => Words::of(5).number(of.0),
+            Record::Unlinked { kept } => Words::of(6).key(kept),
             Record::Exchange(Exchange { one, other, between }) => {
-                out.push(7);
-                for field in [one, other, between] {
-                    put_field(&mut out, field.as_bytes());
-                }
+                Words::of(7).key(one).key(other).key(between)
             }
-            Record::Stage { of, done } => {
-                out.push(8);
-                out.extend(of.0.to_be_bytes());
-                out.extend(done.to_be_bytes());
-            }
+            Record::Stage { of, done } => Words::of(8).number(of.0).number(*done),
             Record::Remove(Object { key, version, folder }) => {
-                out.push(9);
-                for field in [key.as_bytes(), version.as_str().as_bytes(), folder.as_bytes()] {
-                    put_field(&mut out, field);
-                }
+                Words::of(9).key(key).version(version).key(folder)
             }
-            Record::MakeFolder { marker, metadata } => {
-                out.push(10);
-                put_field(&mut out, marker.as_bytes());
-                for (name, value) in metadata {
-                    put_field(&mut out, name.as_bytes());
-                    put_field(&mut out, value.as_bytes());
-                }
+            Record::MakeFolder { marker, metadata } => Words::of(10).key(marker).metadata(metadata),
+            Record::RemoveFolder { prefix } => Words::of(11).key(prefix),
+            Record::MakeObject { object, instead } => {
+                let NewObject { key, over, body, said, metadata } = object;
+                let instead = instead.map_or(0, |instead| instead.0);
+                let words = Words::of(12).number(instead).key(key).some_version(over.as_ref());
+                words.field(body).field(said).metadata(metadata)
             }
-            Record::RemoveFolder { prefix } => {
-                out.push(11);
-                put_field(&mut out, prefix.as_bytes());
+            Record::Renamed { planned: FileMove { from, to, version, over }, folder } => {
+                let words = Words::of(13).key(from).key(to).key(folder);
+                words.version(version).some_version(over.as_ref())
             }
-        }
-        Subject::Names.record(&out)
+        };
+        Subject::Names.record(&words.0)
     }
 
     /// `None` if it is of another subject, or of a kind that only a newer program knows.
@@ -207,29 +205,67 @@ impl Record {
                 version: version(rest)?,
                 folder: key(rest)?,
             }),
-            10 => {
-                let (marker, mut metadata) = (key(rest)?, Metadata::new());
-                while !rest.is_empty() {
-                    let (name, value) = (text(rest)?, text(rest)?);
-                    // They are written in their order, each once.
-                    if metadata.last_key_value().is_some_and(|(last, _)| name <= *last) {
-                        return None;
-                    }
-                    metadata.insert(name, value);
-                }
-                Record::MakeFolder { marker, metadata }
-            }
+            10 => Record::MakeFolder { marker: key(rest)?, metadata: metadata(rest)? },
             11 => Record::RemoveFolder { prefix: key(rest)? },
+            12 => {
+                let instead = Some(number(rest)?).filter(|&number| number != 0).map(RecordId);
+                let object = NewObject {
+                    key: key(rest)?,
+                    over: some(version(rest)?),
+                    body: field(rest)?.to_vec(),
+                    said: field(rest)?.to_vec(),
+                    metadata: metadata(rest)?,
+                };
+                Record::MakeObject { object, instead }
+            }
+            13 => {
+                let (from, to, folder) = (key(rest)?, key(rest)?, key(rest)?);
+                let (version, over) = (version(rest)?, some(version(rest)?));
+                Record::Renamed { planned: FileMove { from, to, version, over }, folder }
+            }
             _ => return None,
         };
         rest.is_empty().then_some(record)
     }
 }
 
-fn put_field(out: &mut Vec<u8>, field: &[u8]) {
-    let bytes = u32::try_from(field.len()).expect("keys and versions are short");
-    out.extend(bytes.to_be_bytes());
-    out.extend(field);
+/// The words of a record, as they are put together.
+struct Words(Vec<u8>);
+
+impl Words {
+    fn of(kind: u8) -> Words {
+        Words(vec![kind])
+    }
+
+    fn number(mut self, number: u64) -> Words {
+        self.0.extend(number.to_be_bytes());
+        self
+    }
+
+    fn field(mut self, field: &[u8]) -> Words {
+        let bytes = u32::try_from(field.len()).expect("keys and versions are short");
+        self.0.extend(bytes.to_be_bytes());
+        self.0.extend(field);
+        self
+    }
+
+    fn key(self, key: &Key) -> Words {
+        self.field(key.as_bytes())
+    }
+
+    fn version(self, version: &Version) -> Words {
+        self.field(version.as_str().as_bytes())
+    }
+
+    fn some_version(self, version: Option<&Version>) -> Words {
+        self.field(version.map_or(&[], |version| version.as_str().as_bytes()))
+    }
+
+    fn metadata(self, metadata: &Metadata) -> Words {
+        metadata
+            .iter()
+            .fold(self, |words, (name, value)| words.field(name.as_bytes()).field(value.as_bytes()))
+    }
 }
 
 fn field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -248,6 +284,25 @@ fn version(rest: &mut &[u8]) -> Option<Version> {
     Some(Version::new(str::from_utf8(field(rest)?).ok()?))
 }
 
+/// What an empty field says is none.
+fn some(version: Version) -> Option<Version> {
+    Some(version).filter(|version| !version.as_str().is_empty())
+}
+
+/// All that is left: names and values.
+fn metadata(rest: &mut &[u8]) -> Option<Metadata> {
+    let mut metadata = Metadata::new();
+    while !rest.is_empty() {
+        let (name, value) = (text(rest)?, text(rest)?);
+        // They are written in their order, each once.
+        if metadata.last_key_value().is_some_and(|(last, _)| name <= *last) {
+            return None;
+        }
+        metadata.insert(name, value);
+    }
+    Some(metadata)
+}
+
 fn text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(field(rest)?.to_vec()).ok()
 }
@@ -263,7 +318,7 @@ mod tests {
     use proptest::prelude::*;
     use remote::{Key, Version};
 
-    use super::{Exchange, FileMove, Object, Record};
+    use super::{Exchange, FileMove, NewObject, Object, Record};
     use crate::RecordId;
 
     fn all() -> Vec<Record> {
@@ -272,6 +327,18 @@ mod tests {
         let moved = |over| {
             let (from, to, version) = (a.clone(), b.clone(), version.clone());
             Record::MoveFile(FileMove { from, to, version, over })
+        };
+        let object = |over| NewObject {
+            key: Key::from("l"),
+            over,
+            body: b"../x".to_vec(),
+            said: b"+".to_vec(),
+            metadata: [("mode".to_owned(), "41471".to_owned())].into(),
+        };
+        let renamed = |over| {
+            let (from, to, version) = (Key::from("d/a"), Key::from("b"), Version::new("v"));
+            let folder = Key::from("d/");
+            Record::Renamed { planned: FileMove { from, to, version, over }, folder }
         };
         vec![
             moved(None),
@@ -295,6 +362,13 @@ mod tests {
                     .into(),
             },
             Record::RemoveFolder { prefix: Key::from("d/") },
+            Record::MakeObject { object: object(None), instead: None },
+            Record::MakeObject {
+                object: object(Some(Version::new("o"))),
+                instead: Some(RecordId(6)),
+            },
+            renamed(None),
+            renamed(Some(Version::new("o"))),
         ]
     }
 
@@ -305,6 +379,11 @@ mod tests {
         assert_eq!(bytes[2], b"\x01n\x02\0\0\0\x02d/\0\0\0\x02e/");
         assert_eq!(bytes[4], b"\x01n\x04\0\0\0\0\0\0\0\x07");
         assert_eq!(bytes[8], b"\x01n\x08\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x02");
+        let made: &[u8] = b"\x01n\x0c\0\0\0\0\0\0\0\x06\0\0\0\x01l\0\0\0\x01o\0\0\0\x04../x\
+            \0\0\0\x01+\0\0\0\x04mode\0\0\0\x0541471";
+        assert_eq!(bytes[13], made);
+        let renamed = b"\x01n\x0d\0\0\0\x03d/a\0\0\0\x01b\0\0\0\x02d/\0\0\0\x01v\0\0\0\0";
+        assert_eq!(bytes[14], renamed);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::form::Form;
 use super::keys;
 use super::looks::{Looks, Source};
 use super::nodes::{File, Kind, Stored};
+use super::options::Returns;
 use super::shared::Shared;
 use crate::{Entry, Error, ErrorKind, NewNode, Owner, Result, Special};
 
@@ -34,7 +35,13 @@ impl Shared {
         }
         let form = Form::Link(Some(Arc::new(target.to_vec())));
         let new = NewNode { mode: LINK_MODE, owner };
-        self.make_object("symlink", place, (form, Body::copy_from_slice(target)), new).await
+        match self.options.returns {
+            Returns::InBucket => {
+                let body = Body::copy_from_slice(target);
+                self.make_object("symlink", place, (form, body), new).await
+            }
+            Returns::Journaled => self.make_object_soon("symlink", place, form, new).await,
+        }
     }
 
     /// Makes a pipe, a socket or a device node.
@@ -50,7 +57,11 @@ impl Shared {
                 return Err(Error::name(ErrorKind::Invalid, "mknod", place.1));
             }
         }
-        self.make_object("mknod", place, (Form::Special(special), Body::new()), new).await
+        let form = Form::Special(special);
+        match self.options.returns {
+            Returns::InBucket => self.make_object("mknod", place, (form, Body::new()), new).await,
+            Returns::Journaled => self.make_object_soon("mknod", place, form, new).await,
+        }
     }
 
     async fn make_object(

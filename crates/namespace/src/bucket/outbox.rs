@@ -14,10 +14,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::Ino;
 use remote::ErrorKind as RemoteErrorKind;
+use tokio::sync::watch;
 
-use super::change::Made;
+use super::change::{Change, Made};
+use super::changes::Claim;
+use super::make_soon::SEND_DELAY;
+use super::persist::Rest;
 use super::shared::Shared;
+use super::turns::Turn;
 use crate::{Error, ErrorKind};
 
 /// Between tries of a change that failed.
@@ -28,20 +34,42 @@ impl Shared {
     /// The change is made here; it gets into the bucket when its turn comes.
     pub(super) fn send(self: &Arc<Self>, made: Made) {
         made.place.0.applied();
-        made.claim.applied();
-        let number = self.outbox.add(made.dir, made.change.leaving().cloned());
-        tokio::spawn(Arc::clone(self).carry_out(number, made));
+        made.claims.iter().for_each(Claim::applied);
+        let number = self.outbox.add(made.dirs.clone(), made.change.leaving().cloned());
+        tokio::spawn(Arc::clone(self).carry_out(number, made, self.outbox.haste()));
     }
 
-    async fn carry_out(self: Arc<Self>, number: u64, made: Made) {
-        let Made { dir: _, change, record, place: (turn, wait), claim, room } = made;
+    /// A change failed in the middle with `error`, and who asked for it knows. The rest is done
+    /// while the mount lives, or else by the next; the names of `turn` are ours until then.
+    pub(super) fn finish_later(
+        self: &Arc<Self>,
+        dirs: Vec<Ino>,
+        turn: Turn,
+        (rest, error): (Rest, &Error),
+    ) {
+        let Ok(room) = Arc::clone(&self.rests).try_acquire_owned() else {
+            tracing::error!(%error, "too many changes of names wait for the store: left to the next mount");
+            self.outbox.tell(left(error));
+            return;
+        };
+        turn.sticks();
+        let number = self.outbox.add(dirs.clone(), None);
+        self.outbox.fail(number, error);
+        let (change, place) = (Change::Rest(Some(Box::new(rest))), (turn, None));
+        let made = Made { dirs, change, records: Vec::new(), place, claims: Vec::new(), room };
+        tokio::spawn(Arc::clone(self).carry_out(number, made, self.outbox.haste()));
+    }
+
+    async fn carry_out(self: Arc<Self>, number: u64, made: Made, mut haste: watch::Receiver<u64>) {
+        let Made { dirs: _, mut change, records, place: (turn, wait), claims, room } = made;
         let began = self.clock.monotonic();
         turn.come(wait).await;
+        self.pause(change.pause(), &mut haste).await;
         let mut delay = RETRY_DELAY_MIN;
         let outcome = loop {
             let sending = self.outbox.sending.acquire().await.expect("never closed");
             let age = self.clock.monotonic().saturating_sub(began);
-            let sent = self.make_in_bucket(&change, age).await;
+            let sent = self.make_in_bucket(&mut change, age).await;
             drop(sending);
             match sent {
                 Err(error) if may_pass(&error) => {
@@ -49,27 +77,67 @@ impl Shared {
                     self.outbox.fail(number, &error);
                     // Who has to wait for the bucket is told, and may come again.
                     turn.sticks();
-                    tokio::select! {
-                        () = self.clock.sleep(delay) => {}
-                        () = self.outbox.hurry.notified() => {}
-                    }
+                    self.pause(delay, &mut haste).await;
                     delay = (delay * 2).min(RETRY_DELAY_MAX);
                 }
-                Err(error) => {
-                    tracing::error!(%error, "a change of names is given up");
-                    self.give_up(&change);
-                    break Err(error);
-                }
-                Ok(()) => break Ok(()),
+                sent => break sent,
             }
         };
-        self.ledger.strike(&[record]);
-        self.outbox.end(number, outcome);
+        let trouble = outcome.err().map(|error| self.despair(&change, &error));
+        self.ledger.strike(&records);
+        self.outbox.end(number, trouble);
         // In this order: who comes next finds that the bucket's word counts again.
-        drop(claim);
+        drop(claims);
         drop(turn);
         drop(room);
     }
+
+    /// Waits for so long, or until somebody waits for us.
+    async fn pause(&self, delay: Duration, haste: &mut watch::Receiver<u64>) {
+        if !delay.is_zero() {
+            tokio::select! {
+                () = self.clock.sleep(delay) => {}
+                Ok(()) = haste.changed() => {}
+            }
+        }
+    }
+
+    /// The change cannot go well on this mount; returns what people are told.
+    fn despair(&self, change: &Change, error: &Error) -> String {
+        match change {
+            Change::Rest(_) => {
+                tracing::error!(%error, "a change of names is left to the next mount");
+                left(error)
+            }
+            Change::Remove { .. }
+            | Change::MakeFolder { .. }
+            | Change::RemoveFolder { .. }
+            | Change::MakeObject { .. }
+            | Change::Move(_) => {
+                tracing::error!(%error, "a change of names is given up");
+                self.give_up(change);
+                format!("given up: {error}")
+            }
+        }
+    }
+}
+
+impl Change {
+    /// How long it waits before its first try.
+    fn pause(&self) -> Duration {
+        match self {
+            Change::Remove { .. }
+            | Change::MakeFolder { .. }
+            | Change::RemoveFolder { .. }
+            | Change::Move(_) => Duration::ZERO,
+            Change::MakeObject { .. } => SEND_DELAY,
+            Change::Rest(_) => RETRY_DELAY_MIN,
+        }
+    }
+}
+
+fn left(error: &Error) -> String {
+    format!("left to the next mount: {error}")
 }
 
 /// Whether the same may go well later.

@@ -5,10 +5,9 @@
 //! what may still move.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{Ino, Name};
-use remote::{ErrorKind as RemoteErrorKind, Key};
+use remote::Key;
 
 use super::carry::{Cargo, Route, there};
 use super::journal::FileMove;
@@ -17,26 +16,12 @@ use super::marks::Side;
 use super::nodes::Stored;
 use super::shared::Shared;
 use super::swap::Swap;
-use super::turns::Turn;
-use crate::{Error, ErrorKind, RecordId, Result};
+use crate::{Error, RecordId, Result};
 
 const OP: &str = "rename";
 
 /// How many changes are gone on with at a time; of others only the journal knows.
 pub(super) const RESTS_MAX: usize = 256;
-
-/// Between tries.
-const DELAY_MIN: Duration = Duration::from_secs(1);
-const DELAY_MAX: Duration = Duration::from_mins(1);
-
-/// Whether it makes sense to try again while the mount lives.
-fn may_pass(error: &Error) -> bool {
-    matches!(
-        error.kind,
-        ErrorKind::Journal
-            | ErrorKind::Remote(RemoteErrorKind::Transient { .. } | RemoteErrorKind::Unavailable)
-    )
-}
 
 /// How a change of names failed.
 #[derive(Debug)]
@@ -82,36 +67,11 @@ pub(super) struct Unclear {
 }
 
 impl Shared {
-    /// Goes on with `rest`, again and again; the names of `turn` are ours until that is done.
-    pub(super) fn finish_later(self: &Arc<Self>, turn: Turn, mut rest: Rest) {
-        let Ok(permit) = Arc::clone(&self.rests).try_acquire_owned() else {
-            tracing::error!("too many changes of names wait for the store: left to the next mount");
-            return;
-        };
-        turn.sticks();
-        let shared = Arc::clone(self);
-        tokio::spawn(async move {
-            let mut delay = DELAY_MIN;
-            loop {
-                shared.clock.sleep(delay).await;
-                match shared.finish_rest(rest).await {
-                    Ok(()) => break,
-                    Err((left, error)) if may_pass(&error) => {
-                        tracing::warn!(%error, "a change of names is not finished yet");
-                        rest = left;
-                    }
-                    Err((_, error)) => {
-                        tracing::error!(%error, "a change of names is left to the next mount");
-                        break;
-                    }
-                }
-                delay = (delay * 2).min(DELAY_MAX);
-            }
-            drop((turn, permit));
-        });
-    }
-
-    async fn finish_rest(self: &Arc<Self>, rest: Rest) -> std::result::Result<(), (Rest, Error)> {
+    /// Does `rest`, or tells what is left of it.
+    pub(super) async fn finish_rest(
+        self: &Arc<Self>,
+        rest: Rest,
+    ) -> std::result::Result<(), (Rest, Error)> {
         match rest {
             Rest::Copied(unclear) => match self.copied_after_all(&unclear).await {
                 Ok(None) => Ok(()),

@@ -23,7 +23,7 @@ use crate::{Error, ErrorKind, RenameMode, Result};
 const OP: &str = "rename";
 
 /// Others replaced what was to be moved.
-const CHANGED: ErrorKind = ErrorKind::Remote(RemoteErrorKind::Changed);
+pub(super) const CHANGED: ErrorKind = ErrorKind::Remote(RemoteErrorKind::Changed);
 
 /// How often names are looked up anew that others change meanwhile.
 const TRIES_MAX: usize = 3;
@@ -37,7 +37,7 @@ enum What {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
+pub(super) enum Plan {
     /// Both names are of the same node.
     Nothing,
     /// A file moves, perhaps over another.
@@ -88,7 +88,7 @@ impl Shared {
                 Outcome::Changed(_) if tries < TRIES_MAX && self.expire(from) => {}
                 Outcome::Changed(error) => return Err(error),
                 Outcome::Unfinished(error, rest) => {
-                    self.finish_later(turn, *rest);
+                    self.finish_later(vec![from.0, to.0], turn, (*rest, &error));
                     return Err(error);
                 }
             }
@@ -106,18 +106,9 @@ impl Shared {
         let source = self.find(OP, from.0, from.1).await?;
         let source = source.ok_or_else(|| Error::name(ErrorKind::NotFound, OP, from.1))?;
         let _claims = (self.changes.claim(from.0, from.1), self.changes.claim(to.0, to.1));
-        let plan = {
-            let state = self.state();
-            if state.tree.child(from.0, from.1) != Some(source)
-                || state.tree.child(to.0, to.1) != target
-            {
-                return Ok(Outcome::Changed(Error::name(ErrorKind::Stale, OP, from.1)));
-            }
-            state.check_apart(from, to, source, mode)?;
-            let what = |ino| if state.tree.is_folder(ino) { What::Folder } else { What::File };
-            let replaced = target.map(|ino| (ino, what(ino)));
-            plan((source, what(source)), replaced, mode)
-                .map_err(|kind| Error::name(kind, OP, to.1))?
+        let plan = self.state().plan_rename((from, source), (to, target), mode)?;
+        let Some(plan) = plan else {
+            return Ok(Outcome::Changed(Error::name(ErrorKind::Stale, OP, from.1)));
         };
         let folder = match plan {
             Plan::Folder | Plan::FolderOver(_) => true,
@@ -265,7 +256,7 @@ impl Shared {
     }
 
     /// Copies the file; what arrived although the store said otherwise counts.
-    async fn copy_once(
+    pub(super) async fn copy_once(
         &self,
         stored: &Stored,
         planned: &FileMove,
@@ -299,7 +290,7 @@ impl Shared {
     }
 
     /// Whether what was copied is still there; `Changed` if it was replaced since.
-    async fn check_source(&self, stored: &Stored) -> Result<There> {
+    pub(super) async fn check_source(&self, stored: &Stored) -> Result<There> {
         match self.remote.head(&stored.key).await {
             Ok(meta) if meta.version == stored.version => Ok(There::Yes),
             Ok(_) => {
@@ -326,7 +317,7 @@ impl Shared {
 
 /// Why a file has no copy that we know of.
 #[derive(Debug)]
-enum Uncopied {
+pub(super) enum Uncopied {
     /// There is none.
     Not(Error),
     /// There may be one.
@@ -335,12 +326,30 @@ enum Uncopied {
 
 /// Whether an object is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum There {
+pub(super) enum There {
     Yes,
     No,
 }
 
 impl State {
+    /// What is to be done to move one to the other; `None` if the names have changed.
+    pub(super) fn plan_rename(
+        &self,
+        (from, source): (Spot<'_>, Ino),
+        (to, target): (Spot<'_>, Option<Ino>),
+        mode: RenameMode,
+    ) -> Result<Option<Plan>> {
+        if self.tree.child(from.0, from.1) != Some(source) || self.tree.child(to.0, to.1) != target
+        {
+            return Ok(None);
+        }
+        self.check_apart(from, to, source, mode)?;
+        let what = |ino| if self.tree.is_folder(ino) { What::Folder } else { What::File };
+        let replaced = target.map(|ino| (ino, what(ino)));
+        let planned = plan((source, what(source)), replaced, mode);
+        planned.map(Some).map_err(|kind| Error::name(kind, OP, to.1))
+    }
+
     fn movement(&self, source: Ino) -> Result<Move> {
         let key = self.tree.key(OP, source)?;
         let node = self.tree.node(source).expect("it has a key");

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original, Version};
 
 use super::carry::{Cargo, Destination, Route, there};
-use super::journal::{Exchange, FileMove, Object, Record};
+use super::journal::{Exchange, FileMove, NewObject, Object, Record};
 use super::marks::{Marks, Side};
 use super::shared::Shared;
 use super::swap::{Swap, routes};
@@ -57,6 +57,11 @@ enum What {
     },
     RemoveFolder {
         prefix: Key,
+    },
+    MakeObject(NewObject),
+    Renamed {
+        planned: FileMove,
+        folder: Key,
     },
 }
 
@@ -129,18 +134,38 @@ impl Shared {
                 made.map_err(|error| Error::remote(OP, error))
             }
             What::RemoveFolder { prefix } => self.remove_folder(&prefix).await,
+            What::MakeObject(object) => self.finish_object(OP, &object).await,
+            What::Renamed { planned, folder } => {
+                self.finish_leaving(&folder, (&planned.from, &planned.version)).await?;
+                self.finish_file(&planned).await
+            }
         }
     }
 
     async fn finish_removal(&self, Object { key, version, folder }: &Object) -> Result<()> {
+        match self.finish_leaving(folder, (key, version)).await? {
+            Leaves::Yes => {
+                let removed = self.remote.delete(key).await;
+                removed.map_err(|error| Error::remote(OP, error))
+            }
+            Leaves::Not => Ok(()),
+        }
+    }
+
+    /// Sees to it that `folder` outlives an object in it that is about to leave, if it is still there.
+    async fn finish_leaving(
+        &self,
+        folder: &Key,
+        (key, version): (&Key, &Version),
+    ) -> Result<Leaves> {
         if !self.is_still(OP, key, version).await? {
-            return Ok(());
+            return Ok(Leaves::Not);
         }
-        let of_store = |error| Error::remote(OP, error);
         if !folder.as_bytes().is_empty() && !self.has_others(folder, key).await? {
-            self.put_if_absent(folder, Metadata::new()).await.map_err(of_store)?;
+            let made = self.put_if_absent(folder, Metadata::new()).await;
+            made.map_err(|error| Error::remote(OP, error))?;
         }
-        self.remote.delete(key).await.map_err(of_store)
+        Ok(Leaves::Yes)
     }
 
     async fn finish_file(&self, planned: &FileMove) -> Result<()> {
@@ -207,6 +232,13 @@ impl Shared {
     }
 }
 
+/// Whether an object is what was to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaves {
+    Yes,
+    Not,
+}
+
 /// How many changes of names `records` begin that are to be finished.
 pub(super) fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
     let (begun, _) = gather(records);
@@ -229,6 +261,14 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
             Some(Record::Remove(object)) => What::Remove(object),
             Some(Record::MakeFolder { marker, metadata }) => What::MakeFolder { marker, metadata },
             Some(Record::RemoveFolder { prefix }) => What::RemoveFolder { prefix },
+            Some(Record::Renamed { planned, folder }) => What::Renamed { planned, folder },
+            Some(Record::MakeObject { object, instead }) => {
+                let before = instead.and_then(|instead| begun.remove(&instead));
+                let mut records = before.map(|before| before.records).unwrap_or_default();
+                records.push(id);
+                begun.insert(id, Begun { what: What::MakeObject(object), records });
+                continue;
+            }
             Some(Record::Exchange(exchange)) => What::Exchange { exchange, done: 0 },
             Some(Record::Copied { of, marks }) => {
                 later.push((id, of, Later::Copied(marks)));
@@ -287,7 +327,9 @@ impl What {
             What::Unlinked(_)
             | What::Remove(_)
             | What::MakeFolder { .. }
-            | What::RemoveFolder { .. } => None,
+            | What::RemoveFolder { .. }
+            | What::MakeObject(_)
+            | What::Renamed { .. } => None,
         }
     }
 
@@ -311,7 +353,9 @@ impl What {
                 | What::Failed(_)
                 | What::Remove(_)
                 | What::MakeFolder { .. }
-                | What::RemoveFolder { .. },
+                | What::RemoveFolder { .. }
+                | What::MakeObject(_)
+                | What::Renamed { .. },
                 Later::Copied(_) | Later::Landed | Later::Undone | Later::Stage(_),
             ) => {}
         }

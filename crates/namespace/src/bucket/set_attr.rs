@@ -43,6 +43,7 @@ impl Shared {
         };
         if change.size.is_none() {
             self.note(ino, What::Attributes)?;
+            self.renew_making("set_attr", ino)?;
         }
         Ok(attr)
     }

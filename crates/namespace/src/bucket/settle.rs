@@ -22,18 +22,24 @@ impl Shared {
         self.turn(op, &[name], Want::Shared).await
     }
 
-    /// A place in the line for a change of this name that is to be made at once. Waits only for those
-    /// whose changes are not to be seen yet.
-    pub(super) async fn ahead(&self, op: &'static str, name: (Ino, &Name)) -> Result<InLine> {
-        match self.place_in_line(op, name, Want::Exclusive)? {
+    /// A place in the line for a change of these names that is to be made at once. Waits only for
+    /// those whose changes are not to be seen yet.
+    pub(super) async fn ahead(&self, op: &'static str, names: &[(Ino, &Name)]) -> Result<InLine> {
+        match self.place_in_line(op, names, Want::Exclusive)? {
             Some(place) => Ok(place),
-            None => Ok((self.alone(op, &[name]).await?, None)),
+            None => Ok((self.alone(op, names).await?, None)),
         }
+    }
+
+    /// Waits until the bucket has what was done to these names so far.
+    pub(super) async fn caught_up(&self, op: &'static str, names: &[(Ino, &Name)]) -> Result<()> {
+        self.outbox.hurry();
+        self.alone(op, names).await.map(drop)
     }
 
     /// As [`Shared::beside`], for who only needs the name, and not what the bucket has of it.
     pub(super) async fn beside_here(&self, op: &'static str, name: (Ino, &Name)) -> Result<Turn> {
-        match self.place_in_line(op, name, Want::Shared)? {
+        match self.place_in_line(op, &[name], Want::Shared)? {
             Some((turn, _)) => Ok(turn),
             None => self.beside(op, name).await,
         }
@@ -42,7 +48,7 @@ impl Shared {
     /// As [`Shared::settle_name`], for who only needs the name, and not what the bucket has of it.
     pub(super) async fn settle_here(&self, ino: Ino) -> Result<NameGuard> {
         let Some((parent, name)) = self.place(ino)? else { return Ok(NameGuard::none()) };
-        match self.place_in_line("settle", (parent, &name), Want::Shared) {
+        match self.place_in_line("settle", &[(parent, &name)], Want::Shared) {
             Ok(Some((turn, _))) if self.place(ino)? == Some((parent, name)) => {
                 Ok(NameGuard::new(turn))
             }
@@ -53,13 +59,13 @@ impl Shared {
     fn place_in_line(
         &self,
         op: &'static str,
-        name: (Ino, &Name),
+        names: &[(Ino, &Name)],
         want: fn(Path) -> Want,
     ) -> Result<Option<InLine>> {
         // Under the lock of the names, so that none changes between the look and the place.
         let state = self.state();
-        let path = state.path_of(op, name)?;
-        Ok(self.turns.pass(vec![want(path)]))
+        let wants = names.iter().map(|&name| state.path_of(op, name).map(want));
+        Ok(self.turns.pass(wants.collect::<Result<_>>()?))
     }
 
     /// Keeps the name of the file `ino`, or its having none, as it is.

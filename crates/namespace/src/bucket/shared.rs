@@ -13,6 +13,7 @@ use super::changes::Changes;
 use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
 use super::journal::Record;
+use super::makings::Makings;
 use super::options::BucketOptions;
 use super::tree::Tree;
 use super::turns::Turns;
@@ -35,6 +36,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     pub(super) turns: Turns,
     pub(super) outbox: Outbox,
+    pub(super) makings: Makings,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
     /// How many changes of names may still be gone on with while the store fails.

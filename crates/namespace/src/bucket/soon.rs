@@ -16,33 +16,62 @@ use super::journal::{Object, Record};
 use super::keys;
 use super::listing;
 use super::looks::{Looks, Source};
+use super::make_soon::Whereabouts;
 use super::nodes::{Folder, Kind};
 use super::shared::{Shared, State};
 use super::window::{Range, Window};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
 
+const UNLINK: &str = "unlink";
+
+/// How often a change waits for what is in its way before it is made like those that wait.
+const TRIES_MAX: usize = 3;
+
 impl Shared {
     /// Removes a file; the bucket loses it later.
     pub(super) async fn unlink_soon(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
-        const OP: &str = "unlink";
+        for _ in 0..TRIES_MAX {
+            if let Some(ino) = self.unlink_ahead(parent, name).await? {
+                return Ok(ino);
+            }
+            self.caught_up(UNLINK, &[(parent, name)]).await?;
+        }
+        self.unlink(parent, name).await
+    }
+
+    /// `None` if nobody knows yet what the bucket will lose.
+    async fn unlink_ahead(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Option<Ino>> {
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
-        let (ino, claim) = self.claim_found(OP, parent, name).await?;
-        let object = self.state().object_leaving(OP, (parent, name), ino)?;
+        let place = self.ahead(UNLINK, &[(parent, name)]).await?;
+        let (ino, claim) = self.claim_found(UNLINK, parent, name).await?;
+        let whereabouts = self.whereabouts(ino);
+        if whereabouts == Whereabouts::InTransit {
+            return Ok(None);
+        }
+        let is_in_time = || whereabouts != Whereabouts::Unmade || self.unmake(ino);
+        let object = self.state().object_leaving(UNLINK, (parent, name), ino)?;
         let Some(object) = object else {
-            self.removed(parent, ino);
-            return Ok(ino);
+            if is_in_time() {
+                self.removed(parent, ino);
+                return Ok(Some(ino));
+            }
+            return Ok(None);
         };
         if object.key.as_bytes().ends_with(b"/") {
             // It gives way to a marker: that is for who waits.
             drop((place, claim, room));
-            return self.unlink(parent, name).await;
+            return self.unlink(parent, name).await.map(Some);
         }
-        let record = self.note_ahead(OP, &Record::Remove(object.clone()))?;
+        let record = self.note_ahead(UNLINK, &Record::Remove(object.clone()))?;
+        if !is_in_time() {
+            self.ledger.strike(&[record]);
+            return Ok(None);
+        }
         self.removed(parent, ino);
         let change = Change::Remove { object, place: (parent, name.clone()), ino };
-        self.send(Made { dir: parent, change, record, place, claim, room });
-        Ok(ino)
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
+        Ok(Some(ino))
     }
 
     /// Makes a folder; the bucket has its marker later.
@@ -54,7 +83,7 @@ impl Shared {
     ) -> Result<Entry> {
         const OP: &str = "mkdir";
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
+        let place = self.ahead(OP, &[(parent, name)]).await?;
         let asked = self.clock.monotonic();
         if self.find(OP, parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, OP, name));
@@ -87,7 +116,8 @@ impl Shared {
         let (ino, entry) = made.inspect_err(|_| self.ledger.strike(&[record]))?;
         self.note_made(OP, ino);
         let change = Change::MakeFolder { marker, looks: Box::new(looks), ino };
-        self.send(Made { dir: parent, change, record, place, claim, room });
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
         Ok(entry)
     }
 
@@ -95,7 +125,7 @@ impl Shared {
     pub(super) async fn rmdir_soon(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<Ino> {
         const OP: &str = "rmdir";
         let room = self.outbox.room().await;
-        let place = self.ahead(OP, (parent, name)).await?;
+        let place = self.ahead(OP, &[(parent, name)]).await?;
         let (ino, claim) = self.claim_found(OP, parent, name).await?;
         let prefix = self.state().tree.prefix(OP, ino)?;
         if keys::is_chunk(&prefix) || self.shows_below(OP, ino, &prefix).await? {
@@ -110,7 +140,8 @@ impl Shared {
         }
         self.removed(parent, ino);
         let change = Change::RemoveFolder { prefix, place: (parent, name.clone()) };
-        self.send(Made { dir: parent, change, record, place, claim, room });
+        let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
+        self.send(Made { dirs, change, records, place, claims, room });
         Ok(ino)
     }
 
@@ -144,7 +175,7 @@ impl Shared {
     /// Brings a change into the bucket that was made here `age` ago.
     pub(super) async fn make_in_bucket(
         self: &Arc<Self>,
-        change: &Change,
+        change: &mut Change,
         age: Duration,
     ) -> Result<()> {
         match change {
@@ -172,6 +203,16 @@ impl Shared {
                 self.keep_folder_at("rmdir", place, &above).await?;
                 self.remove_folder(prefix).await
             }
+            Change::MakeObject { ino, number } => self.send_object(*ino, *number).await,
+            Change::Move(moving) => self.move_in_bucket(moving, age).await,
+            Change::Rest(slot) => {
+                let Some(rest) = slot.take() else { return Ok(()) };
+                let finished = self.finish_rest(*rest).await;
+                finished.map_err(|(rest, error)| {
+                    *slot = Some(Box::new(rest));
+                    error
+                })
+            }
         }
     }
 
@@ -192,7 +233,7 @@ impl Shared {
     }
 
     /// As [`Shared::keep_folder`], if the folder is where it was, and still there.
-    async fn keep_folder_at(
+    pub(super) async fn keep_folder_at(
         &self,
         op: &'static str,
         (dir, name): &(Ino, Name),
@@ -257,19 +298,22 @@ impl Shared {
 
     /// The bucket refused the change for good: its word counts again.
     pub(super) fn give_up(&self, change: &Change) {
-        let mut state = self.state();
-        match change {
-            Change::Remove { place: (dir, name), .. }
-            | Change::RemoveFolder { place: (dir, name), .. } => {
-                if let Some(folder) = state.tree.folder_mut(*dir) {
-                    folder.windows.forget(name);
-                }
+        let forget = |(dir, name): &(Ino, Name)| {
+            if let Some(folder) = self.state().tree.folder_mut(*dir) {
+                folder.windows.forget(name);
             }
+        };
+        match change {
+            Change::Remove { place, .. } | Change::RemoveFolder { place, .. } => forget(place),
             Change::MakeFolder { ino, .. } => {
-                if let Some(node) = state.tree.node_mut(*ino) {
+                if let Some(node) = self.state().tree.node_mut(*ino) {
                     node.as_of = None;
                 }
             }
+            Change::MakeObject { ino, number } => self.give_up_making(*ino, *number),
+            Change::Move(moving) => self.give_up_moving(moving),
+            // The journal has it, for the next mount.
+            Change::Rest(_) => {}
         }
     }
 }

@@ -50,7 +50,8 @@ pub(super) struct Tree {
     pub(super) books: Option<Books>,
     /// Changes that the ledger has yet to hear of.
     pub(super) unrecorded: Vec<Noted>,
-    /// What the keys in some folders begin with: in those that change places and are on their way.
+    /// The keys of files that are on their way to their names, and what those in folders begin with that
+    /// are.
     pub(super) elsewhere: HashMap<Ino, Key>,
 }
 
@@ -224,10 +225,15 @@ impl Tree {
         self.node(ino).expect("asked for under the lock under which it was found").attr(ino)
     }
 
+    /// Whether the object of `ino` is not yet where its name says.
+    pub(super) fn is_elsewhere(&self, ino: Ino) -> bool {
+        self.elsewhere.contains_key(&ino)
+    }
+
     /// Whether a file below `ino` is not published.
     pub(super) fn unpublished_below(&self, ino: Ino) -> bool {
         self.node(ino).is_some_and(|node| match &node.kind {
-            Kind::File(file) => file.unpublished(),
+            Kind::File(file) => file.unpublished() || self.is_elsewhere(ino),
             Kind::Folder(folder) => {
                 folder.children.values().any(|&child| self.unpublished_below(child))
             }
@@ -429,7 +435,8 @@ impl Tree {
             let ino = self.idle.first().expect("there are more than none");
             let node = &self.nodes[&ino];
             let empty = node.as_folder().is_none_or(|folder| folder.children.is_empty());
-            if node.unpublished() || !empty || spared == Some(ino) {
+            let stays = node.unpublished() || self.is_elsewhere(ino);
+            if stays || !empty || spared == Some(ino) {
                 self.touch(ino);
                 skips += 1;
                 continue;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::Ino;
 use parking_lot::Mutex;
 use remote::Key;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{Error, Result, Unsent};
 
@@ -26,8 +26,8 @@ pub(super) struct Outbox {
     pending: Mutex<Pending>,
     room: Arc<Semaphore>,
     pub(super) sending: Semaphore,
-    /// Those who wait between two tries are to try now.
-    pub(super) hurry: Notify,
+    /// Grows when those who wait, for a while or between two tries, are not to wait any longer.
+    hurry: watch::Sender<u64>,
     /// Grows when a change ends or fails.
     news: watch::Sender<u64>,
 }
@@ -44,7 +44,7 @@ struct Pending {
 /// What is known of a change under way.
 #[derive(Debug)]
 struct Waiting {
-    dir: Ino,
+    dirs: Vec<Ino>,
     /// The object that it removes.
     leaving: Option<Key>,
     /// How often it failed, and why at last.
@@ -57,7 +57,7 @@ impl Default for Outbox {
             pending: Mutex::default(),
             room: Arc::new(Semaphore::new(PENDING_MAX)),
             sending: Semaphore::new(SENT_AT_A_TIME),
-            hurry: Notify::new(),
+            hurry: watch::Sender::new(0),
             news: watch::Sender::new(0),
         }
     }
@@ -85,17 +85,29 @@ impl Outbox {
         }
     }
 
-    pub(super) fn add(&self, dir: Ino, leaving: Option<Key>) -> u64 {
+    /// A change in the folders `dirs` is under way.
+    pub(super) fn add(&self, dirs: Vec<Ino>, leaving: Option<Key>) -> u64 {
         let mut pending = self.pending.lock();
         pending.last += 1;
         let number = pending.last;
         if let Some(key) = &leaving {
             *pending.leaving.entry(key.clone()).or_default() += 1;
         }
-        pending.changes.insert(number, Waiting { dir, leaving, failed: None });
+        pending.changes.insert(number, Waiting { dirs, leaving, failed: None });
         number
     }
 
+    /// Those who wait need not wait any longer, once each.
+    pub(super) fn hurry(&self) {
+        self.hurry.send_modify(|hurry| *hurry += 1);
+    }
+
+    /// What tells that those who are under way by now are to hurry.
+    pub(super) fn haste(&self) -> watch::Receiver<u64> {
+        self.hurry.subscribe()
+    }
+
+    /// A try of the change failed; there will be others.
     pub(super) fn fail(&self, number: u64, error: &Error) {
         if let Some(waiting) = self.pending.lock().changes.get_mut(&number) {
             let tries = waiting.failed.as_ref().map_or(0, |(tries, _)| *tries);
@@ -104,7 +116,8 @@ impl Outbox {
         self.news.send_modify(|news| *news += 1);
     }
 
-    pub(super) fn end(&self, number: u64, outcome: Result<()>) {
+    /// A change is over, and why, if it is not as it was to be.
+    pub(super) fn end(&self, number: u64, trouble: Option<String>) {
         let mut pending = self.pending.lock();
         let waiting = pending.changes.remove(&number).expect("it ends once");
         if let Some(key) = waiting.leaving
@@ -115,14 +128,17 @@ impl Outbox {
                 pending.leaving.remove(&key);
             }
         }
-        if let Err(error) = outcome {
-            if pending.given_up.len() == GIVEN_UP_MAX {
-                pending.given_up.remove(0);
-            }
-            pending.given_up.push(format!("given up: {error}"));
-        }
+        pending.given_up.extend(trouble);
+        pending.forget();
         drop(pending);
         self.news.send_modify(|news| *news += 1);
+    }
+
+    /// A change that is not under way here any more is not as it was to be.
+    pub(super) fn tell(&self, trouble: String) {
+        let mut pending = self.pending.lock();
+        pending.given_up.push(trouble);
+        pending.forget();
     }
 
     /// Waits until what was changed so far in the folder `dir`, or anywhere, is in the bucket, or one
@@ -131,11 +147,11 @@ impl Outbox {
         let mut news = self.news.subscribe();
         let awaited: BTreeMap<u64, u64> = {
             let pending = self.pending.lock();
-            let ours = |waiting: &Waiting| dir.is_none_or(|dir| waiting.dir == dir);
+            let ours = |waiting: &Waiting| dir.is_none_or(|dir| waiting.dirs.contains(&dir));
             let ours = pending.changes.iter().filter(|(_, waiting)| ours(waiting));
             ours.map(|(&number, waiting)| (number, waiting.tries())).collect()
         };
-        self.hurry.notify_waiters();
+        self.hurry();
         loop {
             news.borrow_and_update();
             let mut is_over = true;
@@ -156,6 +172,14 @@ impl Outbox {
             }
             news.changed().await.expect("its sender is ours");
         }
+    }
+}
+
+impl Pending {
+    /// Forgets the oldest of too many failures.
+    fn forget(&mut self) {
+        let many = self.given_up.len().saturating_sub(GIVEN_UP_MAX);
+        self.given_up.drain(..many);
     }
 }
 

@@ -103,6 +103,7 @@ impl Shared {
             node.looks.ctime = now;
             node.looks.source = Source::Here;
         }
-        self.note(ino, What::Attributes)
+        self.note(ino, What::Attributes)?;
+        self.renew_making(op, ino)
     }
 }

@@ -6,6 +6,7 @@ use base::Ino;
 use futures::{StreamExt, stream};
 
 use crate::errno::Result;
+use crate::file::File;
 use crate::vfs::{Unpublished, Vfs};
 
 /// Files that are committed at a time.
@@ -18,9 +19,7 @@ impl Vfs {
     /// What was written so far to `top`, or to anything below it, is in the bucket when this
     /// returns, attributes too; but for what it returns.
     pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Result<Vec<Unpublished>> {
-        let files: Vec<_> =
-            self.files.staged().into_iter().filter(|file| self.is_below(file.ino(), top)).collect();
-        let unpublished = stream::iter(files)
+        let unpublished = stream::iter(self.staged_below(top))
             .map(|file| async move { self.commit(&file).await })
             .buffer_unordered(FILES_MAX)
             .filter_map(|committed| async {
@@ -31,6 +30,11 @@ impl Vfs {
         // The times of what was just uploaded are among the attributes.
         self.namespace.sync(None).await?;
         Ok(unpublished)
+    }
+
+    /// The files with bytes that the bucket may lack, of `top` and all below it.
+    pub(crate) fn staged_below(&self, top: Ino) -> Vec<Arc<File>> {
+        self.files.staged().into_iter().filter(|file| self.is_below(file.ino(), top)).collect()
     }
 
     fn is_below(&self, ino: Ino, top: Ino) -> bool {

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use base::{Attr, Ino, Name};
-use namespace::{ErrorKind, NewNode, RenameMode, Target};
+use base::{Attr, FileKind, Ino, Name};
+use futures::{StreamExt, TryStreamExt, stream};
+use namespace::{Entry, ErrorKind, NewNode, RenameMode, Target};
 
 use crate::access::Access;
 use crate::errno::Result;
 use crate::file::File;
-use crate::vfs::Vfs;
+use crate::vfs::{Commit, Vfs};
+
+/// Files below a folder that are brought into the bucket at a time before it is renamed.
+const FILES_AT_A_TIME: usize = 64;
 
 impl Vfs {
     /// Makes a folder.
@@ -35,6 +39,9 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
+        if let Some(file) = self.named(parent, &name).await? {
+            self.end_ahead(&file).await;
+        }
         let ino = self.namespace.unlink(parent, &name).await?;
         self.unname(ino);
         Ok(())
@@ -58,7 +65,19 @@ impl Vfs {
             self.commit_named(from.0, &from.1).await?;
             self.commit_named(to.0, &to.1).await?;
         }
+        for file in self.staged_at(from.0, &from.1).await? {
+            self.end_ahead(&file).await;
+        }
+        if self.options.commit == Commit::Async {
+            self.send_acknowledged(from.0, &from.1).await?;
+            if mode == RenameMode::Exchange {
+                self.send_acknowledged(to.0, &to.1).await?;
+            }
+        }
         let replaced = self.named(to.0, &to.1).await?;
+        if let Some(file) = &replaced {
+            self.end_ahead(file).await;
+        }
         match self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await {
             Ok(gone) => {
                 if let Some(gone) = gone {
@@ -91,6 +110,38 @@ impl Vfs {
         match self.named(parent, name).await? {
             Some(file) => self.commit(&file).await,
             None => Ok(()),
+        }
+    }
+
+    /// Brings into the bucket what closes were told is safe of the file or folder `name`, as far as a
+    /// crash in the middle of its rename could leave it under the old name: what only this mount has
+    /// of a file moves with its note, all at once.
+    async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
+        let is_single = |file: &Arc<File>| {
+            let content = self.namespace.content_now(file.ino());
+            content.is_ok_and(|content| content.identity.is_none())
+        };
+        let files = self.staged_at(parent, name).await?;
+        if self.named(parent, name).await?.is_some_and(|file| is_single(&file)) {
+            return Ok(());
+        }
+        let acknowledged = files.into_iter().filter(|file| file.acknowledged.lock().is_some());
+        stream::iter(acknowledged.collect::<Vec<_>>())
+            .map(|file| async move { self.commit_in_background(&file).await })
+            .buffer_unordered(FILES_AT_A_TIME)
+            .try_for_each(|()| async { Ok(()) })
+            .await
+    }
+
+    /// The files with bytes that the bucket may lack, of `name` and all below it.
+    async fn staged_at(&self, parent: Ino, name: &Name) -> Result<Vec<Arc<File>>> {
+        match self.namespace.lookup(parent, name).await {
+            Ok(Entry { attr: Attr { kind: FileKind::Directory, ino, .. }, .. }) => {
+                Ok(self.staged_below(ino))
+            }
+            Ok(entry) => Ok(self.files.find(entry.attr.ino).into_iter().collect()),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
         }
     }
 

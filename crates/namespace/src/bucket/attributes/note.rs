@@ -159,9 +159,23 @@ impl Tree {
     /// Notes that nothing is to be said of an entry any more.
     pub(in crate::bucket) fn note_gone(&mut self, ino: Ino) {
         let Some(entry) = self.entry_of(ino) else { return };
+        if self.is_local(ino) && self.is_entry_of_moving(&entry) {
+            return;
+        }
         // What goes with the name is in no hurry: the entry of an object that is gone is void.
         let noted = self.note_item(entry, None, What::Time);
         self.unrecorded.extend(noted);
+    }
+
+    /// Whether the bytes of `ino` are only here, so that nothing was ever said of its object.
+    fn is_local(&self, ino: Ino) -> bool {
+        let kind = self.node(ino).map(|node| &node.kind);
+        matches!(kind, Some(Kind::File(File { bytes: Bytes::Local { .. }, .. })))
+    }
+
+    /// Whether what is said under this name is said of a file that has another name by now.
+    fn is_entry_of_moving(&self, entry: &(Key, Label)) -> bool {
+        self.elsewhere.values().any(|key| carried::entry_at(key).as_ref() == Some(entry))
     }
 
     /// The node `ino` was moved here; it had the entry `from`.
@@ -170,7 +184,9 @@ impl Tree {
         if from == to {
             return;
         }
-        if let Some(from) = from {
+        if let Some(from) = from
+            && !(self.is_local(ino) && self.is_entry_of_moving(&from))
+        {
             let noted = self.note_item(from, None, What::Attributes);
             self.unrecorded.extend(noted);
         }
@@ -225,8 +241,11 @@ impl Tree {
             mtime: Some(looks.mtime),
             atime: Some(looks.atime),
             ctime: Some(looks.ctime),
-            rdev: 0,
-            target: None,
+            rdev: file.form.rdev(),
+            target: match &file.form {
+                Form::Link(target) => target.clone(),
+                Form::Plain | Form::Special(_) => None,
+            },
             xattrs: xattrs.clone(),
             // It is not known yet.
             version: Some(Version::new("-")),

@@ -90,6 +90,11 @@ impl Mortal {
         Arc::new(Mortal { fake: fake.clone(), left, end, dead })
     }
 
+    /// No request is let through from now on.
+    pub(super) fn die(&self) {
+        self.left.store(0, Ordering::Relaxed);
+    }
+
     /// Counts a request, and does what becomes of it.
     async fn pass<T: Send>(
         &self,

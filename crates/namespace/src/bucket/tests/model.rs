@@ -1,7 +1,8 @@
 //! Random operations against a map of paths.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base::{FileKind, Ino};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -9,8 +10,11 @@ use proptest::test_runner::Config;
 use remote::PutOptions;
 use remote::Remote;
 
+use super::crash::{End, Memory, Mortal, until_death};
 use super::{Bench, NODE, name};
-use crate::{BucketOptions, Error, ErrorKind, Namespace, Published, RenameMode};
+use crate::{
+    Bucket, BucketOptions, Error, ErrorKind, Namespace, Published, RenameMode, Returns, Unsent,
+};
 
 /// A path: one of three folders, or none, and one of four names.
 type Path = (Option<u8>, u8);
@@ -25,7 +29,10 @@ enum Step {
     Rename(Path, Path, bool),
     List(Option<u8>),
     Forget(Path),
+    Link(Path, u8),
     Wait,
+    /// What is under way in the background comes so much further.
+    Yield(u8),
 }
 
 /// What is at a path of the model.
@@ -37,7 +44,21 @@ enum Item {
         size: u64,
         published: bool,
     },
+    /// The number as above, and the length of the target.
+    Link {
+        ino: Option<Ino>,
+        length: u64,
+    },
     Folder,
+}
+
+impl Item {
+    fn held(&mut self) -> Option<&mut Option<Ino>> {
+        match self {
+            Item::File { ino, .. } | Item::Link { ino, .. } => Some(ino),
+            Item::Folder => None,
+        }
+    }
 }
 
 fn path() -> impl Strategy<Value = Path> {
@@ -54,7 +75,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (path(), path(), any::<bool>()).prop_map(|(from, to, free)| Step::Rename(from, to, free)),
         2 => proptest::option::of(0..3_u8).prop_map(Step::List),
         2 => path().prop_map(Step::Forget),
+        1 => (path(), 1..9_u8).prop_map(|(path, length)| Step::Link(path, length)),
         2 => Just(Step::Wait),
+        3 => (0..9_u8).prop_map(Step::Yield),
     ]
 }
 
@@ -127,7 +150,9 @@ impl World {
                 let Some(dir) = self.dir(folder).await else { return };
                 let removed = self.bench.bucket.unlink(dir, &name(&format!("f{file}"))).await;
                 match self.model.0.remove(&text((folder, file))) {
-                    Some(Item::File { ino, .. }) => same(removed.unwrap(), ino),
+                    Some(Item::File { ino, .. } | Item::Link { ino, .. }) => {
+                        same(removed.unwrap(), ino);
+                    }
                     Some(Item::Folder) | None => not_found(removed),
                 }
             }
@@ -145,13 +170,32 @@ impl World {
             Step::Rename(from, to, free) => self.rename(from, to, free).await,
             Step::List(folder) => self.compare(folder).await,
             Step::Forget(path) => {
-                if let Some(Item::File { ino, .. }) = self.model.0.get_mut(&text(path))
-                    && let Some(ino) = ino.take()
+                if let Some(held) = self.model.0.get_mut(&text(path)).and_then(Item::held)
+                    && let Some(ino) = held.take()
                 {
                     self.bench.bucket.forget(ino);
                 }
             }
+            Step::Link(path, length) => self.link(path, length).await,
             Step::Wait => self.bench.expire(),
+            Step::Yield(times) => {
+                for _ in 0..times {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    async fn link(&mut self, (folder, file): Path, length: u8) {
+        let Some(dir) = self.dir(folder).await else { return };
+        let (name, target) = (name(&format!("f{file}")), vec![b't'; usize::from(length)]);
+        let made = self.bench.bucket.symlink(dir, &name, &target, NODE.owner).await;
+        match self.model.0.entry(text((folder, file))) {
+            Entry::Occupied(_) => assert_eq!(made.unwrap_err().kind, ErrorKind::Exists),
+            Entry::Vacant(free) => {
+                let ino = Some(made.unwrap().attr.ino);
+                free.insert(Item::Link { ino, length: u64::from(length) });
+            }
         }
     }
 
@@ -176,6 +220,7 @@ impl World {
         let dir = self.dir(folder).await.unwrap();
         let ino = bench.ino(dir, &format!("f{file}")).await;
         same(ino, held);
+        let _name = bench.bucket.settle(ino).await.unwrap();
         let target = bench.bucket.target(ino).unwrap();
         let options = PutOptions { condition: target.condition, metadata: target.metadata };
         let body = vec![0; usize::from(bytes)];
@@ -199,7 +244,9 @@ impl World {
             (Some(_), _) if from == to => assert_eq!(moved.unwrap(), None),
             (Some(item), there) => {
                 match (moved.unwrap(), there) {
-                    (Some(replaced), Some(Item::File { ino, .. })) => same(replaced, ino),
+                    (Some(replaced), Some(Item::File { ino, .. } | Item::Link { ino, .. })) => {
+                        same(replaced, ino);
+                    }
                     (None, None) => {}
                     (replaced, there) => panic!("{replaced:?} was replaced, not {there:?}"),
                 }
@@ -225,33 +272,70 @@ impl World {
                     assert_eq!((attr.kind, attr.size), (FileKind::File, size));
                     same(attr.ino, ino);
                 }
+                Item::Link { ino, length } => {
+                    assert_eq!((attr.kind, attr.size), (FileKind::Symlink, length));
+                    same(attr.ino, ino);
+                }
                 Item::Folder => assert_eq!(attr.kind, FileKind::Directory),
             }
         }
     }
 
-    /// Another mount sees what is published, and every folder.
-    async fn compare_from_elsewhere(&self) {
+    /// Another mount sees what is published, every folder, and nothing else; but nobody knows what
+    /// has become of `touched`.
+    async fn compare_from_elsewhere(&self, touched: &BTreeSet<String>) {
         let other = Bench::over(self.bench.fake.clone(), BucketOptions::default());
         for folder in [None, Some(0), Some(1), Some(2)] {
             let dir = match folder {
                 None => Ino::ROOT,
                 Some(folder) => {
                     let found = other.lookup(Ino::ROOT, &folder_name(folder)).await;
-                    assert_eq!(found.is_ok(), self.model.has_folder(Some(folder)));
+                    if !touched.contains(&folder_name(folder)) {
+                        assert_eq!(found.is_ok(), self.model.has_folder(Some(folder)), "{folder}");
+                    }
                     let Ok(entry) = found else { continue };
                     entry.attr.ino
                 }
             };
-            let listed = other.names(dir).await;
-            for (name, item) in self.model.names(folder) {
-                let published = match item {
-                    Item::File { published, .. } => published,
-                    Item::Folder => true,
-                };
-                // What was moved over an object and is not uploaded has that object's name.
-                assert!(!published || listed.contains(&name), "{name} of {folder:?}");
+            let path = |name: &str| match folder {
+                Some(folder) => format!("{}/{name}", folder_name(folder)),
+                None => name.to_owned(),
+            };
+            let listed = other.bucket.list(dir).await.unwrap();
+            let known = self.model.names(folder);
+            for entry in &listed {
+                let is_known = known.iter().any(|(name, _)| *name == entry.name.to_string());
+                let path = path(&entry.name.to_string());
+                assert!(is_known || touched.contains(&path), "{path} should not be there");
             }
+            for (name, item) in known.iter().filter(|(name, _)| !touched.contains(&path(name))) {
+                let want = match item {
+                    Item::File { size, published: true, .. } => Some((FileKind::File, *size)),
+                    Item::Link { length, .. } => Some((FileKind::Symlink, *length)),
+                    // What was moved over an object and is not uploaded has that object's name.
+                    Item::File { published: false, .. } => continue,
+                    Item::Folder => None,
+                };
+                let found = listed.iter().find(|entry| entry.name.to_string() == *name);
+                let found = found.unwrap_or_else(|| panic!("{} is lost", path(name))).attr;
+                let found = (found.kind, found.size);
+                assert!(want.is_none_or(|want| want == found), "{}: {found:?}", path(name));
+            }
+        }
+    }
+}
+
+impl Step {
+    /// The paths that change.
+    fn paths(&self) -> BTreeSet<String> {
+        match self {
+            Step::Create(path)
+            | Step::Upload(path, _)
+            | Step::Unlink(path)
+            | Step::Link(path, _) => [text(*path)].into(),
+            Step::Rename(from, to, _) => [text(*from), text(*to)].into(),
+            Step::Mkdir(folder) | Step::Rmdir(folder) => [folder_name(*folder)].into(),
+            Step::List(_) | Step::Forget(_) | Step::Wait | Step::Yield(_) => BTreeSet::new(),
         }
     }
 }
@@ -270,23 +354,65 @@ proptest! {
     fn any_operations_leave_what_a_file_system_would_have(
         steps in proptest::collection::vec(step(), 1..60),
         nodes_max in prop_oneof![Just(1_usize), Just(4), Just(1000)],
+        returns in prop_oneof![Just(Returns::InBucket), Just(Returns::Journaled)],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let options = BucketOptions { nodes_max, ..BucketOptions::default() };
-            let bench = Bench::over(remote::Fake::new(), options);
+            let options = BucketOptions { returns, nodes_max, ..BucketOptions::default() };
+            let ledger = Arc::new(Memory::default());
+            let bench = Bench::with(remote::Fake::new(), options, Arc::clone(&ledger) as _);
             let mut world = World { bench, model: Model::default() };
             for step in steps {
                 world.take(step).await;
             }
-            for folder in [None, Some(0), Some(1), Some(2)] {
-                world.compare(folder).await;
+            for _ in 0..2 {
+                for folder in [None, Some(0), Some(1), Some(2)] {
+                    world.compare(folder).await;
+                }
+                world.bench.bucket.sync(None).await.unwrap();
+                assert_eq!(world.bench.bucket.unsent(), Unsent::default());
+                world.bench.expire();
             }
-            world.bench.expire();
-            for folder in [None, Some(0), Some(1), Some(2)] {
-                world.compare(folder).await;
+            world.compare_from_elsewhere(&BTreeSet::new()).await;
+            assert_eq!(ledger.left(), []);
+        });
+    }
+
+    #[test]
+    fn what_any_operations_promised_is_there_when_the_process_dies_at_any_request(
+        steps in proptest::collection::vec(step(), 1..60),
+        requests in 0..60_u64,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let options =
+                BucketOptions { returns: Returns::Journaled, ..BucketOptions::default() };
+            let (fake, ledger) = (remote::Fake::new(), Arc::new(Memory::default()));
+            let clock = Arc::new(base::ManualClock::default());
+            let mortal = Mortal::new(&fake, requests, End::Death);
+            let bucket = Bucket::new(
+                Arc::clone(&mortal) as _,
+                Arc::clone(&clock) as _,
+                Arc::clone(&ledger) as _,
+                options.clone(),
+            );
+            let bench = Bench { fake: fake.clone(), clock, bucket };
+            let mut world = World { bench, model: Model::default() };
+            let mut touched = BTreeSet::new();
+            for step in steps {
+                let paths = step.paths();
+                if until_death(&mortal, world.take(step)).await.is_none() {
+                    touched = paths;
+                    break;
+                }
             }
-            world.compare_from_elsewhere().await;
+            mortal.die();
+            let next = Bench::with(fake, options, Arc::clone(&ledger) as _);
+            next.bucket.replay_attributes(ledger.all());
+            assert_eq!(next.bucket.replay(ledger.left()).await.waiting, 0);
+            next.bucket.sync(None).await.unwrap();
+            assert_eq!(ledger.all(), []);
+            world.compare_from_elsewhere(&touched).await;
         });
     }
 }

@@ -25,7 +25,7 @@ fn bench() -> Bench {
 }
 
 impl Bench {
-    async fn unlink(&self, text: &str) -> Ino {
+    pub(super) async fn unlink(&self, text: &str) -> Ino {
         self.bucket.unlink(Ino::ROOT, &name(text)).await.unwrap()
     }
 

@@ -1,0 +1,399 @@
+//! Files that get another name here, and in the bucket later.
+
+use std::sync::{Arc, Weak};
+
+use base::{Ino, ManualClock};
+use futures::FutureExt;
+use parking_lot::Mutex;
+use remote::fake::{Fake, Op};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Remote};
+
+use super::crash::{End, Memory, Mortal, objects, owned, until_death};
+use super::{Bench, NODE, TTL, name, size};
+use crate::bucket::Returns;
+use crate::{
+    Attributes, Bucket, BucketOptions, Content, Error, ErrorKind, Ledger, Namespace, RenameMode,
+    SetAttr, Unsent, Use, Users,
+};
+
+fn options() -> BucketOptions {
+    BucketOptions {
+        returns: Returns::Journaled,
+        attributes: Attributes::Off,
+        ..BucketOptions::default()
+    }
+}
+
+fn bench() -> Bench {
+    Bench::over(Fake::new(), options())
+}
+
+impl Bench {
+    async fn mv(&self, from: (Ino, &str), to: (Ino, &str)) -> Result<Option<Ino>, Error> {
+        mv(&self.bucket, from, to, RenameMode::Replace).await
+    }
+
+    async fn move_top(&self, from: &str, to: &str) -> Option<Ino> {
+        self.mv((Ino::ROOT, from), (Ino::ROOT, to)).await.unwrap()
+    }
+
+    async fn all_sent(&self) {
+        self.bucket.sync(None).await.unwrap();
+        assert_eq!(self.bucket.unsent(), Unsent::default());
+    }
+}
+
+async fn mv(
+    bucket: &Bucket,
+    from: (Ino, &str),
+    to: (Ino, &str),
+    mode: RenameMode,
+) -> Result<Option<Ino>, Error> {
+    let (old, new) = (name(from.1), name(to.1));
+    bucket.rename((from.0, &old), (to.0, &new), mode).await
+}
+
+#[tokio::test]
+async fn a_renamed_file_has_its_new_name_and_its_bytes_before_the_bucket_moves_it() {
+    let bench = bench();
+    bench.put("d/a", "1");
+    bench.put("other/x", "x");
+    let (d, other) = (bench.ino(Ino::ROOT, "d").await, bench.ino(Ino::ROOT, "other").await);
+    let a = bench.ino(d, "a").await;
+    let gate = bench.fake.hold(Op::Copy);
+    bench.mv((d, "a"), (other, "b")).await.unwrap();
+    gate.arrived(1).await;
+    for _ in 0..2 {
+        assert_eq!(bench.ino(other, "b").await, a);
+        assert_eq!(bench.lookup(d, "a").await.unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(bench.names(d).await, Vec::<String>::new());
+        assert_eq!(bench.names(other).await, ["b", "x"]);
+        let content = bench.bucket.content(a).await.unwrap();
+        assert_eq!(content.extents[0].key, Key::from("d/a"), "where the bytes are");
+        assert!(bench.bucket.is_moving(a));
+        bench.expire();
+    }
+    assert_eq!(bench.bucket.unsent().changes, 1);
+    drop(gate);
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("d/", ""), ("other/b", "1"), ("other/x", "x")]));
+    let content = bench.bucket.content(a).await.unwrap();
+    assert_eq!(content.extents[0].key, Key::from("other/b"));
+    assert_eq!(bench.ino(other, "b").await, a);
+    assert!(!bench.bucket.is_moving(a));
+}
+
+#[tokio::test]
+async fn a_file_renamed_over_another_replaces_it() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("b", "2");
+    let (a, b) = (bench.ino(Ino::ROOT, "a").await, bench.ino(Ino::ROOT, "b").await);
+    let gate = bench.fake.hold(Op::Copy);
+    assert_eq!(bench.move_top("a", "b").await, Some(b));
+    assert_eq!(bench.ino(Ino::ROOT, "b").await, a);
+    bench.put("x", "3");
+    bench.expire();
+    let taken = mv(&bench.bucket, (Ino::ROOT, "x"), (Ino::ROOT, "b"), RenameMode::NoReplace).await;
+    assert_eq!(taken.unwrap_err().kind, ErrorKind::Exists);
+    drop(gate);
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("b", "1"), ("x", "3")]));
+}
+
+#[tokio::test]
+async fn what_is_made_under_the_old_name_comes_after_the_move() {
+    let bench = bench();
+    bench.put("a", "1");
+    let gate = bench.fake.hold(Op::Copy);
+    bench.move_top("a", "b").await;
+    let anew = bench.create(Ino::ROOT, "a").await;
+    let mut publishing = Box::pin(bench.bucket.settle(anew));
+    assert!(publishing.as_mut().now_or_never().is_none(), "the old object is not gone yet");
+    gate.arrived(1).await;
+    drop(gate);
+    drop(publishing.await.unwrap());
+    bench.upload(anew, "new").await;
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("a", "new"), ("b", "1")]));
+}
+
+#[tokio::test]
+async fn what_is_written_to_a_file_on_its_way_goes_where_it_went() {
+    let bench = bench();
+    bench.put("a", "1");
+    let a = bench.ino(Ino::ROOT, "a").await;
+    let gate = bench.fake.hold(Op::Copy);
+    bench.move_top("a", "b").await;
+    bench.bucket.set_attr(a, size(3)).await.unwrap();
+    let settling = bench.bucket.settle(a);
+    let others = async {
+        gate.arrived(1).await;
+        drop(gate);
+    };
+    let (settled, ()) = tokio::join!(settling, others);
+    let _settled = settled.unwrap();
+    let version = bench.fake.meta(&Key::from("b")).unwrap().version;
+    let target = bench.bucket.target(a).unwrap();
+    assert_eq!((target.key, target.condition), (Key::from("b"), Condition::Is(version)));
+}
+
+#[tokio::test]
+async fn many_files_are_on_their_way_at_a_time_and_others_do_not_wait() {
+    let bench = bench();
+    for number in 0..40 {
+        bench.put(&format!("file{number}"), "x");
+    }
+    let gate = bench.fake.hold(Op::Copy);
+    for number in 0..40 {
+        bench.move_top(&format!("file{number}"), &format!("moved{number}")).await;
+    }
+    gate.arrived(40).await;
+    bench.mkdir(Ino::ROOT, "d").await;
+    drop(gate);
+    bench.all_sent().await;
+    assert!(bench.keys().iter().all(|key| key.starts_with("moved") || key == "d/"));
+}
+
+#[tokio::test]
+async fn a_file_on_its_way_is_moved_on_or_removed_when_it_is_there() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("x", "2");
+    bench.move_top("a", "b").await;
+    bench.move_top("b", "c").await;
+    bench.move_top("x", "y").await;
+    bench.bucket.unlink(Ino::ROOT, &name("y")).await.unwrap();
+    assert_eq!(bench.names(Ino::ROOT).await, ["c"]);
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("c", "1")]));
+}
+
+#[tokio::test]
+async fn what_others_put_under_either_name_stays() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("x", "2");
+    assert_eq!(bench.names(Ino::ROOT).await, ["a", "x"]);
+    let gate = bench.fake.hold(Op::Copy);
+    bench.move_top("a", "b").await;
+    bench.move_top("x", "y").await;
+    gate.arrived(2).await;
+    let deletes = bench.fake.hold(Op::Head);
+    gate.let_through(2);
+    deletes.arrived(2).await;
+    // `a` is copied, and not removed yet.
+    bench.put("a", "theirs");
+    drop((gate, deletes));
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("a", "theirs"), ("b", "1"), ("y", "2")]));
+    bench.expire();
+    assert_eq!(bench.names(Ino::ROOT).await, ["a", "b", "y"]);
+}
+
+#[tokio::test]
+async fn a_move_that_comes_late_does_not_replace_what_is_newer_and_is_told() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("b", "2");
+    assert_eq!(bench.names(Ino::ROOT).await, ["a", "b"]);
+    let a = bench.ino(Ino::ROOT, "a").await;
+    bench.fake.fail_next(Op::Copy, RemoteErrorKind::Unavailable);
+    let gate = bench.fake.hold(Op::Copy);
+    bench.move_top("a", "b").await;
+    gate.arrived(1).await;
+    bench.put("b", "theirs");
+    bench.clock.advance(TTL);
+    drop(gate);
+    while 0 < bench.bucket.unsent().changes {
+        let _ = bench.bucket.sync(None).await;
+    }
+    assert_eq!(bench.bucket.unsent().failures.len(), 1);
+    assert_eq!(objects(&bench.fake), owned(&[("a", "1"), ("b", "theirs")]));
+    bench.expire();
+    assert_eq!(bench.names(Ino::ROOT).await, ["a", "b"]);
+    assert_eq!(bench.ino(Ino::ROOT, "a").await, a, "it has its old name again");
+}
+
+#[tokio::test]
+async fn a_move_that_the_store_breaks_off_is_made_later() {
+    for op in [Op::Copy, Op::Head, Op::Delete] {
+        for lose in [false, true] {
+            let bench = bench();
+            bench.put("d/a", "1");
+            bench.put("b", "2");
+            let d = bench.ino(Ino::ROOT, "d").await;
+            assert_eq!(bench.names(d).await, ["a"]);
+            let b = bench.ino(Ino::ROOT, "b").await;
+            if lose {
+                bench.fake.lose_next_answer(op);
+            } else {
+                bench.fake.fail_next(op, RemoteErrorKind::Unavailable);
+            }
+            assert_eq!(bench.mv((d, "a"), (Ino::ROOT, "b")).await.unwrap(), Some(b));
+            while 0 < bench.bucket.unsent().changes {
+                let _ = bench.bucket.sync(None).await;
+            }
+            bench.all_sent().await;
+            assert_eq!(objects(&bench.fake), owned(&[("b", "1"), ("d/", "")]), "{op:?} {lose}");
+        }
+    }
+}
+
+/// Somebody who has one file open, and not all of it here.
+#[derive(Debug)]
+struct Reader {
+    ino: Ino,
+    told: Mutex<Vec<Content>>,
+}
+
+impl Users for Reader {
+    fn in_use(&self, ino: Ino) -> Use {
+        if ino == self.ino { Use::Partly } else { Use::No }
+    }
+
+    fn moved(&self, ino: Ino, content: Content) {
+        if ino == self.ino {
+            self.told.lock().push(content);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_reads_a_replaced_file_is_told_of_its_copy_before_it_is_replaced() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("b", "2");
+    let b = bench.ino(Ino::ROOT, "b").await;
+    let reader = Arc::new(Reader { ino: b, told: Mutex::default() });
+    bench.bucket.attach(Arc::downgrade(&reader) as Weak<dyn Users>);
+    bench.move_top("a", "b").await;
+    bench.all_sent().await;
+    let kept = reader.told.lock().last().unwrap().extents[0].key.clone();
+    assert_eq!(bench.fake.bytes(&kept).unwrap(), "2");
+    assert_eq!(bench.fake.bytes(&Key::from("b")).unwrap(), "1");
+    bench.bucket.release(Some(b)).await;
+    assert_eq!(bench.keys(), ["b"]);
+}
+
+#[tokio::test]
+async fn who_reads_a_moved_file_is_told_where_it_is_before_its_old_object_goes() {
+    let bench = bench();
+    bench.put("a", "1");
+    let a = bench.ino(Ino::ROOT, "a").await;
+    let reader = Arc::new(Reader { ino: a, told: Mutex::default() });
+    bench.bucket.attach(Arc::downgrade(&reader) as Weak<dyn Users>);
+    let gate = bench.fake.hold(Op::Delete);
+    bench.move_top("a", "b").await;
+    gate.arrived(1).await;
+    assert_eq!(reader.told.lock().last().unwrap().extents[0].key, Key::from("b"));
+    assert_eq!(bench.keys(), ["a", "b"]);
+    drop(gate);
+    bench.all_sent().await;
+}
+
+const BEFORE: [(&str, &str); 4] = [("d/a", "1"), ("b", "2"), ("x", "3"), ("y", "4")];
+
+async fn change(bucket: &Bucket, made: &mut Vec<&'static str>) {
+    let d = bucket.lookup(Ino::ROOT, &name("d")).await.unwrap().attr.ino;
+    mv(bucket, (d, "a"), (Ino::ROOT, "b"), RenameMode::Replace).await.unwrap();
+    made.push("a");
+    mv(bucket, (Ino::ROOT, "x"), (d, "x"), RenameMode::NoReplace).await.unwrap();
+    made.push("x");
+    bucket.create(Ino::ROOT, &name("x"), NODE).await.unwrap();
+    mv(bucket, (Ino::ROOT, "x"), (Ino::ROOT, "y"), RenameMode::Replace).await.unwrap();
+    bucket.sync(None).await.unwrap();
+    mv(bucket, (Ino::ROOT, "b"), (d, "b"), RenameMode::Replace).await.unwrap();
+    made.push("b");
+    bucket.sync(None).await.unwrap();
+}
+
+fn late_bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>, options: BucketOptions) -> Bucket {
+    let ledger = Arc::clone(ledger) as Arc<dyn Ledger>;
+    Bucket::new(remote, Arc::new(ManualClock::default()), ledger, options)
+}
+
+#[tokio::test]
+async fn what_was_renamed_has_its_new_name_although_the_process_dies_at_any_request() {
+    for requests in 0.. {
+        let mut second = 0;
+        loop {
+            let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+            for (key, bytes) in BEFORE {
+                fake.insert(&Key::from(key), bytes, Metadata::new());
+            }
+            let mortal = Mortal::new(&fake, requests, End::Death);
+            let dying = late_bucket(Arc::clone(&mortal) as _, &ledger, options());
+            let mut made = Vec::new();
+            let lived = until_death(&mortal, change(&dying, &mut made)).await.is_some();
+            drop(dying);
+            let mortal = Mortal::new(&fake, second, End::Death);
+            let dying = late_bucket(Arc::clone(&mortal) as _, &ledger, options());
+            let replayed = until_death(&mortal, dying.replay(ledger.left())).await.is_some();
+            let next = late_bucket(Arc::new(fake.clone()), &ledger, options());
+            assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+            assert_eq!(ledger.left(), []);
+            let now = objects(&fake);
+            let count = |bytes: &str| now.iter().filter(|(_, found)| found == bytes).count();
+            let is = |key: &str, bytes: &str| now.contains(&(key.to_owned(), bytes.to_owned()));
+            let what = format!("killed at {requests}, then at {second}, {made:?}: {now:?}");
+            assert_eq!((count("1"), count("3"), count("4")), (1, 1, 1), "{what}");
+            assert!(is("d/a", "1") || is("b", "1") || is("d/b", "1"), "{what}");
+            assert!(!made.contains(&"a") || !is("d/a", "1"), "{what}");
+            assert!(!made.contains(&"a") || !is("b", "2"), "{what}");
+            assert!(!made.contains(&"x") || is("d/x", "3"), "{what}");
+            assert!(!made.contains(&"b") || is("d/b", "1"), "{what}");
+            assert!(now.iter().any(|(key, _)| key.starts_with("d/")), "{what}");
+            if lived {
+                assert!(8 < requests, "it took too few requests");
+                return;
+            }
+            if replayed {
+                break;
+            }
+            second += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_file_on_its_way_is_not_lost_whenever_the_process_dies() {
+    let options = || BucketOptions { attributes: Attributes::Kept, ..options() };
+    for requests in 0.. {
+        let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+        fake.insert(&Key::from("a"), "1", Metadata::new());
+        let mortal = Mortal::new(&fake, requests, End::Death);
+        let dying = late_bucket(Arc::clone(&mortal) as _, &ledger, options());
+        let mut is_told = false;
+        let living = async {
+            let a = dying.lookup(Ino::ROOT, &name("a")).await.unwrap().attr.ino;
+            let mode = |mode| SetAttr { mode: Some(mode), ..SetAttr::default() };
+            dying.set_attr(a, mode(0o600)).await.unwrap();
+            mv(&dying, (Ino::ROOT, "a"), (Ino::ROOT, "b"), RenameMode::Replace).await.unwrap();
+            dying.set_attr(a, mode(0o640)).await.unwrap();
+            is_told = true;
+            // What has the old name for a moment takes nothing along.
+            dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap();
+            dying.unlink(Ino::ROOT, &name("a")).await.unwrap();
+            dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap();
+            mv(&dying, (Ino::ROOT, "a"), (Ino::ROOT, "c"), RenameMode::Replace).await.unwrap();
+            dying.sync(None).await.unwrap();
+        };
+        let lived = until_death(&mortal, living).await.is_some();
+        drop(dying);
+        let next = late_bucket(Arc::new(fake.clone()), &ledger, options());
+        next.replay_attributes(ledger.all());
+        assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+        next.sync(None).await.unwrap();
+        assert_eq!(ledger.all(), []);
+        if is_told {
+            let other = Bench::over(fake, BucketOptions::default());
+            let attr = other.lookup(Ino::ROOT, "b").await.unwrap().attr;
+            assert_eq!(attr.mode, 0o640, "killed at {requests}");
+            assert_eq!(other.names(Ino::ROOT).await, ["b"]);
+        }
+        if lived {
+            return;
+        }
+    }
+}
