@@ -92,6 +92,13 @@ impl Ledger for StoreLedger {
     }
 
     fn strike(&self, records: &[RecordId]) {
+        self.strike_soon(records);
+        if let Err(error) = self.store.journal().settle() {
+            tracing::warn!(%error, "what is done stays in the journal for now");
+        }
+    }
+
+    fn strike_soon(&self, records: &[RecordId]) {
         let ops: Vec<OpId> = records.iter().map(|record| OpId::of(record.0)).collect();
         if let Err(error) = self.store.journal().all_done(&ops) {
             tracing::warn!(%error, "what is done stays in the journal");

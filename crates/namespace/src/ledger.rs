@@ -29,8 +29,15 @@ pub trait Ledger: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Strikes out what is done. Failure is logged only: what is done twice does no harm.
+    /// Strikes out what is done, or is not to be done: the next process does not do it. Failure is logged
+    /// only.
     fn strike(&self, records: &[RecordId]);
+
+    /// As [`Ledger::strike`] of what does no harm when it is done twice, unless something was noted after
+    /// it: if this process dies at once, it is.
+    fn strike_soon(&self, records: &[RecordId]) {
+        self.strike(records);
+    }
 
     /// What was noted and struck out so far outlives a power cut, too, when this returns. Waits for
     /// the disk. Failure is logged only: the cut is then what it would have been without.

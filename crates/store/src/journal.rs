@@ -105,12 +105,12 @@ impl Journal {
         self.ground.db.sync(&self.ground.disk)
     }
 
-    /// Strikes out an operation that is done.
+    /// Strikes out an operation that is done; as [`Journal::append_later`].
     pub fn done(&self, op: OpId) -> Result<()> {
         self.ground.db.remove_ops(vec![op.0])
     }
 
-    /// Strikes out operations that are done, all of them or none.
+    /// Strikes out operations that are done, all of them or none; as [`Journal::append_later`].
     pub fn all_done(&self, ops: &[OpId]) -> Result<()> {
         self.ground.db.remove_ops(ops.iter().map(|op| op.0).collect())
     }

@@ -21,3 +21,12 @@ fn a_file_that_others_replaced_has_nothing_of_the_one_before() {
          kill - - 0 0 0",
     );
 }
+
+#[test]
+fn what_others_put_into_a_set_gid_folder_belongs_to_who_mounted() {
+    replay(
+        "chown b - 724 2770 85
+         chmod b - 2377 7726 148
+         they-put b/c - 2304 5676 134",
+    );
+}

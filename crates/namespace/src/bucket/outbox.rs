@@ -84,7 +84,7 @@ impl Shared {
             }
         };
         let trouble = outcome.err().map(|error| self.despair(&change, &error));
-        self.ledger.strike(&records);
+        self.ledger.strike_soon(&records);
         self.outbox.end(number, trouble);
         // In this order: who comes next finds that the bucket's word counts again.
         drop(claims);

@@ -91,7 +91,7 @@ impl Shared {
             };
             let useless = self.state().tree.recorded(&noted, id);
             if !useless.is_empty() {
-                self.ledger.strike(&useless);
+                self.ledger.strike_soon(&useless);
             }
         }
         let taken = failed.is_empty();
