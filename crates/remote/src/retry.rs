@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{ByteRange, Clock, Counter, Metrics, Rng};
@@ -82,6 +83,31 @@ impl Retry {
             };
             if let Err(error) = shared.pause(&mut tries, error).await {
                 return Outcome { result: Err(error), history };
+            }
+        }
+    }
+
+    /// Removes what earlier tries to begin the upload left, if they arrived: those of the same key that
+    /// were begun in the time that all tries took. Nobody knows them, and they would cost money for ever.
+    async fn abort_twins(&self, key: &Key, upload: &UploadId, took: Duration) {
+        let unfinished = match self.uploads(key).await {
+            Ok(unfinished) => unfinished,
+            Err(error) => {
+                tracing::warn!(%error, "an upload that was begun twice may have been left");
+                return;
+            }
+        };
+        let Some(ours) = unfinished.iter().find(|other| other.upload == *upload) else { return };
+        let secs = i64::try_from(took.as_secs()).unwrap_or(i64::MAX);
+        // The store rounds to seconds, or to less.
+        let from = ours.since.secs.saturating_sub(secs).saturating_sub(1);
+        let is_known = |upload: &UploadId| self.shared.uploads.lock().contains_key(&upload.0);
+        let is_twin = |other: &&Unfinished| {
+            from <= other.since.secs && other.upload != *upload && !is_known(&other.upload)
+        };
+        for twin in unfinished.iter().filter(is_twin) {
+            if let Err(error) = self.upload_abort(key, &twin.upload).await {
+                tracing::warn!(%error, "an upload that was begun twice is left");
             }
         }
     }
@@ -238,8 +264,15 @@ impl Remote for Retry {
     }
 
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
-        let upload = self.repeat(|inner| inner.upload_create(key, options)).await.result?;
+        let begun = self.shared.clock.monotonic();
+        let Outcome { result, history } =
+            self.repeat(|inner| inner.upload_create(key, options)).await;
+        let upload = result?;
         self.shared.remember(&upload, &options.metadata);
+        if history == History::Repeated {
+            let took = self.shared.clock.monotonic().saturating_sub(begun);
+            self.abort_twins(key, &upload, took).await;
+        }
         Ok(upload)
     }
 

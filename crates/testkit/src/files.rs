@@ -13,6 +13,10 @@ use rustix::fs::{Advice, fadvise};
 
 use crate::command::run;
 
+/// A line for each link, as `sha256sum` has them of files.
+const SUM_LINKS: &str =
+    r#"for link; do sum=$(readlink -n "$link" | sha256sum); echo "${sum%% *}  $link"; done"#;
+
 const COMMAND_WITHIN: Duration = Duration::from_mins(5);
 
 /// Closes `file` and says how that went, which dropping it does not.
@@ -68,13 +72,18 @@ pub fn same_trees(one: &Path, other: &Path) {
     run(Command::new("diff").arg("-r").args([one, other]), COMMAND_WITHIN).ok();
 }
 
-/// The SHA-256 of every file below `folder`, by its path in there.
+/// The SHA-256 of every file below `folder`, and of the target of every link, by its path in there.
 pub fn sha256_tree(folder: &Path) -> BTreeMap<String, String> {
-    let mut command = Command::new("find");
-    command.args([".", "-type", "f", "-exec", "sha256sum", "{}", "+"]).current_dir(folder);
-    let finished = run(&mut command, COMMAND_WITHIN);
-    let lines = finished.ok().lines();
-    lines
+    let sums = |kind: &str, program: &[&str]| {
+        let mut command = Command::new("find");
+        command.args([".", "-type", kind, "-exec"]).args(program).args(["{}", "+"]);
+        run(command.current_dir(folder), COMMAND_WITHIN).ok().to_owned()
+    };
+    let files = sums("f", &["sha256sum"]);
+    let links = sums("l", &["sh", "-c", SUM_LINKS, "sh"]);
+    files
+        .lines()
+        .chain(links.lines())
         .map(|line| {
             let (sum, path) = line.split_once("  ./").expect("a sum, two spaces, a path");
             (path.to_owned(), sum.to_owned())

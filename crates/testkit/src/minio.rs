@@ -155,7 +155,7 @@ pub(crate) fn free_address() -> SocketAddr {
 }
 
 fn is_live(address: SocketAddr) -> bool {
-    answers(address, "/minio/health/live")
+    answers(address, "/minio/health/cluster")
 }
 
 /// Whether a server there says of `path` that all is well.

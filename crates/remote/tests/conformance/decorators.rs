@@ -98,6 +98,17 @@ async fn a_completion_whose_answer_was_lost_is_our_own() {
 }
 
 #[tokio::test]
+async fn an_upload_that_was_begun_twice_leaves_nothing_of_the_first() {
+    let bed = Bed::new();
+    let other = bed.retry.upload_create(&key("a"), &create("id-1")).await.unwrap();
+    bed.fake.lose_next_answer(Op::UploadCreate);
+    let upload = bed.retry.upload_create(&key("a"), &create("id-2")).await.unwrap();
+    let left = bed.fake.uploads(&key("a")).await.unwrap();
+    let left: Vec<_> = left.into_iter().map(|unfinished| unfinished.upload).collect();
+    assert_eq!(left, [other, upload], "only what nobody knows goes");
+}
+
+#[tokio::test]
 async fn a_copy_whose_answer_was_lost_is_our_own() {
     let bed = Bed::new();
     let version = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap();

@@ -16,7 +16,7 @@ use crate::bucket::form::Form;
 use crate::bucket::keys;
 use crate::bucket::looks::{Looks, Said, Source};
 use crate::bucket::nodes::{Bytes, File, Kind, Node, Place};
-use crate::bucket::options::Attributes;
+use crate::bucket::options::{Attributes, Returns};
 use crate::bucket::record::Subject;
 use crate::bucket::shared::Shared;
 use crate::bucket::tree::Tree;
@@ -29,11 +29,12 @@ impl Shared {
         self.record_noted("note attributes", ino)
     }
 
-    /// Notes how the uploaded file `ino` looks now. It survives the death of this process as soon as
-    /// what is noted next does: before that the upload is not known to be done either.
+    /// Notes how the uploaded file `ino` looks now. Where nobody waits for uploads it survives the death
+    /// of this process as soon as what is noted next does: before that the upload is not known to be done
+    /// either.
     pub(in crate::bucket) fn note_uploaded(&self, ino: Ino) -> Result<()> {
         self.note_in_memory(ino, What::Time);
-        self.record_noted_soon("note attributes", ino)
+        self.record_as_promised("note attributes", ino)
     }
 
     fn note_in_memory(&self, ino: Ino, what: What) {
@@ -70,7 +71,15 @@ impl Shared {
         self.ledger.settle().map_err(failed)
     }
 
-    /// As [`Shared::record_noted`], for changes that may be lost with what is noted next.
+    /// As [`Shared::record_noted`], if who asked for the change waits for the bucket.
+    fn record_as_promised(&self, op: &'static str, ino: Ino) -> Result<()> {
+        match self.options.returns {
+            Returns::InBucket => self.record_noted(op, ino),
+            Returns::Journaled => self.record_noted_soon(op, ino),
+        }
+    }
+
+    /// As [`Shared::record_noted`], for changes that may be lost until something else is noted.
     fn record_noted_soon(&self, op: &'static str, ino: Ino) -> Result<()> {
         let recording = self.recording.lock();
         let (unrecorded, usual) = {
@@ -112,7 +121,7 @@ impl Shared {
 
     /// As [`Shared::record_noted_or_log`] for names that are gone: what is said of them is void.
     pub(in crate::bucket) fn record_gone(&self, op: &'static str, ino: Ino) {
-        if let Err(error) = self.record_noted_soon(op, ino) {
+        if let Err(error) = self.record_as_promised(op, ino) {
             tracing::warn!(%error, "attributes are not safe from a crash yet");
         }
     }
