@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::lchown;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::thread;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
@@ -22,6 +23,7 @@ const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
 const OPS_MAX: usize = 60;
 const CASES_SHORT: u32 = 40;
 const CASES_LONG: u32 = 1000;
+const PLAYERS_LONG: u32 = 4;
 const SHRINKS_MAX: u32 = 1000;
 const SHRINK_MS_MAX: u32 = 120_000;
 
@@ -44,7 +46,17 @@ fn they_are_alike_when_closes_do_not_wait_for_the_bucket() {
     are_alike(Commit::Async, if is_long() { CASES_LONG } else { CASES_SHORT / 2 });
 }
 
+/// The cases, by several at a time if they are many: mounts and remounts are mostly waited for.
 fn are_alike(commit: Commit, cases: u32) {
+    let players = if is_long() { PLAYERS_LONG } else { 1 };
+    thread::scope(|scope| {
+        for _ in 0..players {
+            scope.spawn(|| stay_alike(commit, cases / players));
+        }
+    });
+}
+
+fn stay_alike(commit: Commit, cases: u32) {
     let rig = RefCell::new(Rig::new(commit));
     let config = Config {
         cases,
