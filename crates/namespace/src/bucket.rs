@@ -373,6 +373,10 @@ impl Namespace for Bucket {
     fn forget(&self, ino: Ino) {
         let mut state = self.shared.state();
         state.tree.let_go(ino);
+        if state.tree.node(ino).is_none() {
+            // Its number may soon be that of another file.
+            state.leaving.remove(&ino);
+        }
         state.tree.shrink(self.shared.options.nodes_max, None);
     }
 }

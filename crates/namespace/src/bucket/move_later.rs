@@ -50,7 +50,7 @@ impl Shared {
             self.keep_folder_at(OP, from, folder).await?;
         }
         let _leaving = match replaced {
-            Some(replaced) => Some(self.leave(OP, *replaced).await?),
+            Some(replaced) => self.leave_nameless(OP, *replaced).await?,
             None => None,
         };
         // What was known when it was renamed is as good as a look at it now, for a while. After that

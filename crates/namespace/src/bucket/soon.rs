@@ -182,7 +182,7 @@ impl Shared {
             Change::Remove { object, place, ino } => {
                 let Object { key, version, folder } = object;
                 self.keep_folder_at("unlink", place, folder).await?;
-                let _leaving = self.leave("unlink", *ino).await?;
+                let _leaving = self.leave_nameless("unlink", *ino).await?;
                 // What was known when it was removed is as good as a look at it now, for a while.
                 let is_known = age < self.options.metadata_ttl;
                 if is_known || self.is_still("unlink", key, version).await? {

@@ -15,8 +15,8 @@ use siphasher::sip::SipHasher24;
 
 use super::copies::Copy;
 use super::journal::Record;
-use super::nodes::{Kind, Stored};
-use super::shared::Shared;
+use super::nodes::{Kind, Place, Stored};
+use super::shared::{Shared, State};
 use crate::{Error, Result, Use};
 
 /// What the hidden keys begin with.
@@ -34,14 +34,35 @@ pub(super) struct Leaving {
 impl Shared {
     /// Makes sure that who uses the file `ino` can do without its object.
     pub(super) async fn leave(self: &Arc<Self>, op: &'static str, ino: Ino) -> Result<Leaving> {
+        let stored = self.state().leave(ino);
+        self.leave_object(op, ino, stored).await
+    }
+
+    /// As [`Shared::leave`], of a file that lost its name some time ago. `None` if nobody can use it
+    /// any more: its number may be that of another file by now.
+    pub(super) async fn leave_nameless(
+        self: &Arc<Self>,
+        op: &'static str,
+        ino: Ino,
+    ) -> Result<Option<Leaving>> {
         let stored = {
             let mut state = self.state();
-            state.leaving.insert(ino);
-            match state.tree.node(ino).map(|node| &node.kind) {
-                Some(Kind::File(file)) => file.stored_bytes().cloned(),
-                Some(Kind::Folder(_)) | None => None,
+            match state.tree.node(ino).map(|node| &node.place) {
+                Some(Place::Unlinked) => state.leave(ino),
+                Some(Place::Root | Place::Named { .. } | Place::Replaced) | None => {
+                    return Ok(None);
+                }
             }
         };
+        self.leave_object(op, ino, stored).await.map(Some)
+    }
+
+    async fn leave_object(
+        self: &Arc<Self>,
+        op: &'static str,
+        ino: Ino,
+        stored: Option<Stored>,
+    ) -> Result<Leaving> {
         let mut leaving = Leaving { shared: Arc::clone(self), ino, before: None };
         // In this order: who opens the file is among its users before he looks whether it leaves.
         let Some(stored) = stored.filter(|_| self.in_use(ino) == Use::Partly) else {
@@ -124,6 +145,17 @@ impl Shared {
             hasher.finish()
         };
         format!("{:016x}{:016x}", half(1), half(2))
+    }
+}
+
+impl State {
+    /// The file `ino` is about to leave; returns the object that it has.
+    fn leave(&mut self, ino: Ino) -> Option<Stored> {
+        self.leaving.insert(ino);
+        match self.tree.node(ino).map(|node| &node.kind) {
+            Some(Kind::File(file)) => file.stored_bytes().cloned(),
+            Some(Kind::Folder(_)) | None => None,
+        }
     }
 }
 

@@ -103,6 +103,29 @@ async fn changes_of_one_name_keep_their_order_and_others_go_on() {
 }
 
 #[tokio::test]
+async fn a_file_that_gets_the_number_of_a_removed_one_is_not_taken_for_it() {
+    for is_forgotten_late in [false, true] {
+        let bench = bench();
+        bench.put("a", "1");
+        let gate = bench.fake.hold(Op::Delete);
+        let removed = bench.unlink("a").await;
+        if !is_forgotten_late {
+            bench.bucket.forget(removed);
+        }
+        gate.arrived(1).await;
+        if is_forgotten_late {
+            bench.bucket.forget(removed);
+        }
+        let anew = bench.create(Ino::ROOT, "a").await;
+        assert_eq!(anew, removed, "a number is what its path says");
+        assert_eq!(bench.bucket.content_now(anew).unwrap().size, 0);
+        drop(gate);
+        bench.bucket.sync(None).await.unwrap();
+        assert_eq!(bench.bucket.content_now(anew).unwrap().size, 0);
+    }
+}
+
+#[tokio::test]
 async fn many_removals_are_under_way_at_a_time() {
     let bench = bench();
     for number in 0..40 {
