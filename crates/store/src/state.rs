@@ -155,20 +155,21 @@ impl Db {
     /// survive the death of this process.
     fn write_later(&self, op: &'static str, later: Later) -> Result<()> {
         let mut waiting = self.later.lock();
-        let count = waiting.len();
-        if count < LATER_MAX {
+        if waiting.len() < LATER_MAX {
             waiting.push(later);
             return Ok(());
         }
         drop(waiting);
         let mut connection = self.connection.lock();
-        self.later.lock().push(later);
-        let written = self.catch_up(&mut connection);
-        if written.is_err() && LATER_MAX * 2 <= count {
-            self.later.lock().pop();
-            return written.map_err(|error| Error::db(op, &self.path, error));
+        let caught_up = self.catch_up(&mut connection);
+        let mut waiting = self.later.lock();
+        match caught_up {
+            Err(error) if LATER_MAX * 2 <= waiting.len() => Err(Error::db(op, &self.path, error)),
+            Err(_) | Ok(()) => {
+                waiting.push(later);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Makes the changes that wait.

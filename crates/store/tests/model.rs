@@ -337,6 +337,9 @@ impl Run {
             }
         } else {
             assert!(orphans.is_empty(), "{orphans:?}");
+            // A staged file belongs to the store that made it.
+            self.staged = self.store.stage(b"note", Base::Empty).unwrap();
+            self.store.discard(&placeholder).unwrap();
             self.model.clear();
             self.base.clear();
         }
