@@ -84,10 +84,7 @@ impl Vfs {
         }
         let counter = match &committed {
             Ok(Step::Nothing) => return Ok(()),
-            Ok(Step::Published | Step::PublishedEarlier) => {
-                self.failures.lock().remove(&file.ino());
-                Counter::UploadsDone
-            }
+            Ok(Step::Published | Step::PublishedEarlier) => Counter::UploadsDone,
             Err(error) => {
                 // The application hears of the failure. What others write from now on is newer than
                 // what it was told is lost, so that a later try must not replace it.
@@ -349,6 +346,8 @@ impl Vfs {
         version: &Version,
     ) -> Result<()> {
         let size = sealed.size();
+        // First: who finds nothing pending finds no failure either.
+        self.failures.lock().remove(&file.ino());
         let mut state = file.state.write();
         let published = Published { key: target.key.clone(), version: version.clone(), size };
         let identity = self.namespace.publish(file.ino(), published);
