@@ -111,6 +111,9 @@ impl Shared {
         let entry = state.entry(name, ino);
         drop(state);
         self.note_made(op, ino);
+        // No listing tells it from a file: only what was just noted does, until the folder's attributes
+        // are in the bucket.
+        self.ledger.sync();
         Ok(entry)
     }
 
