@@ -34,7 +34,9 @@ impl Processes {
         let known = self.known.lock().get(&thread).copied();
         match known {
             // The number may be another thread's by now.
-            Some(process) if Path::new(&format!("/proc/{process}/task/{thread}")).exists() => process,
+            Some(process) if Path::new(&format!("/proc/{process}/task/{thread}")).exists() => {
+                process
+            }
             Some(_) | None => self.ask(thread),
         }
     }
@@ -115,7 +117,10 @@ mod tests {
     fn no_more_threads_are_remembered_than_are_allowed_to() {
         let thread = std::thread::spawn(|| {
             let (processes, thread) = (Processes::default(), own_thread());
-            processes.known.lock().extend((0..THREADS_MAX as u32).map(|other| (1 << 30 | other, 1)));
+            processes
+                .known
+                .lock()
+                .extend((0..THREADS_MAX as u32).map(|other| (1 << 30 | other, 1)));
             processes.of(thread);
             processes.known.into_inner().len()
         });

@@ -8,6 +8,7 @@ pub(crate) mod staged;
 pub(crate) mod versions;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use self::later::{Later, Outcome};
+use self::staged::{NewRow, StagedId};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -46,6 +48,10 @@ const LOG_PAGES_MAX: u32 = 16_384;
 
 /// How many changes wait for the next one that is waited for. Twice as many while the database fails.
 const LATER_MAX: usize = 256;
+
+/// With so many waiting, who brought the last one and is not waited for makes them: whoever makes files
+/// does not have to.
+const LATER_MANY: usize = 32;
 
 /// The rows that one opening of the state folder makes have numbers from its own shifted by this on:
 /// who makes one knows its number before anybody else can, and later openings have greater ones.
@@ -169,6 +175,37 @@ impl Db {
                 waiting.push(later);
                 Ok(())
             }
+        }
+    }
+
+    /// Makes one change whose order among those that wait does not matter, and not with them. If it is of
+    /// a staged file that nothing is recorded of yet, it is told how it was to be recorded, and does that too.
+    fn write_ahead<T>(
+        &self,
+        op: &'static str,
+        id: StagedId,
+        change: impl FnOnce(&Connection, &NewRow) -> rusqlite::Result<T>,
+    ) -> Option<Result<T>> {
+        let connection = self.connection.lock();
+        let mut waiting = self.later.lock();
+        let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id);
+        let later = waiting.iter().rposition(is_it).map(|at| waiting.remove(at))?;
+        drop(waiting);
+        let row = Arc::clone(later.staged().expect("it is the one"));
+        let changed = change(&connection, &row);
+        if changed.is_err() {
+            self.later.lock().insert(0, later);
+        }
+        Some(changed.map_err(|error| Error::db(op, &self.path, error)))
+    }
+
+    /// Makes the changes that wait, if they are many. For who has time.
+    fn settle_many(&self) {
+        if LATER_MANY <= self.later.lock().len()
+            && let Err(error) = self.settle()
+        {
+            // They go on waiting.
+            tracing::warn!(%error, "what happened to files cannot be recorded");
         }
     }
 

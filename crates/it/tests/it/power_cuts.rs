@@ -59,7 +59,8 @@ fn a_link_that_was_made_before_a_power_cut_is_listed_as_one() {
     disk.cut_all();
     let mount = mount.abandon().mount();
     // Nobody has looked at it: what it is comes with the listing.
-    let kinds = fs::read_dir(mount.path()).unwrap().map(|entry| entry.unwrap().file_type().unwrap());
+    let kinds =
+        fs::read_dir(mount.path()).unwrap().map(|entry| entry.unwrap().file_type().unwrap());
     assert_eq!(kinds.map(|kind| kind.is_symlink()).collect::<Vec<_>>(), [true]);
     mount.umount();
 }

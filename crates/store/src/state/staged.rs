@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use super::later::Later;
 use super::versions::{VersionNews, forget_version, save_version};
@@ -80,17 +80,58 @@ pub(crate) struct NewStaged<'a> {
     pub state: StagedState,
 }
 
+/// A new row that waits.
+#[derive(Debug)]
+pub(crate) struct NewRow {
+    /// Its number.
+    pub id: StagedId,
+    boot: Boot,
+    file: String,
+    note: Vec<u8>,
+    state: StagedState,
+}
+
+impl NewRow {
+    /// Records it as it is.
+    pub(super) fn insert(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        let new = NewStaged { file: &self.file, note: &self.note, state: self.state };
+        insert(transaction, (self.id, self.boot), &new, (None, 0))
+    }
+
+    /// Records it as sealed, in one statement.
+    fn insert_sealed(
+        &self,
+        connection: &Connection,
+        (epoch, size): (u64, u64),
+        note: Option<&[u8]>,
+        piece: Option<&PieceV1>,
+    ) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached(
+                "INSERT INTO staged (id, file, state, note, identity, epoch, size, boot, map)
+                 VALUES (?1, ?2, ?3, ?4, NULL, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                self.id.0,
+                self.file,
+                StagedState::Sealed.code(),
+                note.unwrap_or(&self.note),
+                signed(epoch),
+                signed(size),
+                self.boot.0,
+                piece.map(PieceV1::encode),
+            ])?;
+        Ok(())
+    }
+}
+
 impl Db {
     /// Records a new staged file, later: at the latest with its first seal. What nobody was promised
     /// may lose its name.
     pub(crate) fn insert_staged(&self, new: &NewStaged<'_>) -> Result<StagedId> {
         let (id, boot) = (StagedId(self.new_row()), self.boot());
         let (file, note, state) = (new.file.to_owned(), new.note.to_vec(), new.state);
-        let insert = move |transaction: &Transaction<'_>| {
-            let new = NewStaged { file: &file, note: &note, state };
-            insert(transaction, (id, boot), &new, (None, 0))
-        };
-        self.write_later("stage", Later::new(insert))?;
+        self.write_later("stage", Later::insert(NewRow { id, boot, file, note, state }))?;
         Ok(id)
     }
 
@@ -130,7 +171,9 @@ impl Db {
                 .execute(params![news.name.to_string(), file])?;
             remove(transaction, id)
         };
-        self.write_later("adopt", Later::new(adopt).then(then))
+        self.write_later("adopt", Later::new(adopt).then(then))?;
+        self.settle_many();
+        Ok(())
     }
 
     /// Records a seal with the checksums that changed since the last one, and the note of what it
@@ -142,14 +185,21 @@ impl Db {
         note: Option<&[u8]>,
         pieces: &[(usize, PieceV1)],
     ) -> Result<()> {
+        let (first, further) = split_first(pieces);
+        if further.is_empty() {
+            let sealed = self.write_ahead("seal", id, |connection, row| {
+                row.insert_sealed(connection, (epoch, size), note, first)
+            });
+            if let Some(sealed) = sealed {
+                return sealed;
+            }
+        }
         let boot = self.boot();
         self.write("seal", |transaction| {
-            if let Some(note) = note {
-                set_note(transaction, id, note)?;
-            }
             let rows = transaction
                 .prepare_cached(
-                    "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL
+                    "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL,
+                     note = COALESCE(?6, note), map = CASE ?4 WHEN 0 THEN NULL ELSE COALESCE(?7, map) END
                      WHERE id = ?1",
                 )?
                 .execute(params![
@@ -157,7 +207,9 @@ impl Db {
                     StagedState::Sealed.code(),
                     signed(epoch),
                     signed(size),
-                    boot.0
+                    boot.0,
+                    note,
+                    first.map(PieceV1::encode),
                 ])?;
             if rows != 1 {
                 // Nobody would find it again.
@@ -167,7 +219,7 @@ impl Db {
             transaction
                 .prepare_cached("DELETE FROM staged_pieces WHERE staged = ?1 AND piece >= ?2")?
                 .execute(params![id.0, signed(first_beyond)])?;
-            store_pieces(transaction, id, pieces)
+            store_further(transaction, id, further)
         })
     }
 
@@ -231,8 +283,10 @@ impl Db {
     /// The checksums of the last seal; `None` if they cannot be read.
     pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Option<Vec<(usize, PieceV1)>>> {
         self.read("read checksums", |connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT piece, map FROM staged_pieces WHERE staged = ?1")?;
+            let mut statement = connection.prepare_cached(
+                "SELECT piece, map FROM staged_pieces WHERE staged = ?1
+                 UNION ALL SELECT 0, map FROM staged WHERE id = ?1 AND map IS NOT NULL",
+            )?;
             let mut rows = statement.query([id.0])?;
             let mut pieces = Vec::new();
             while let Some(row) = rows.next()? {
@@ -283,7 +337,29 @@ fn remove(transaction: &Transaction<'_>, id: StagedId) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// The first piece, which is kept in the row of its file, and the others.
+fn split_first(pieces: &[(usize, PieceV1)]) -> (Option<&PieceV1>, &[(usize, PieceV1)]) {
+    match pieces {
+        [(0, first), further @ ..] => (Some(first), further),
+        further => (None, further),
+    }
+}
+
 fn store_pieces(
+    transaction: &Transaction<'_>,
+    id: StagedId,
+    pieces: &[(usize, PieceV1)],
+) -> rusqlite::Result<()> {
+    let (first, further) = split_first(pieces);
+    if let Some(first) = first {
+        transaction
+            .prepare_cached("UPDATE staged SET map = ?2 WHERE id = ?1")?
+            .execute(params![id.0, first.encode()])?;
+    }
+    store_further(transaction, id, further)
+}
+
+fn store_further(
     transaction: &Transaction<'_>,
     id: StagedId,
     pieces: &[(usize, PieceV1)],
@@ -307,4 +383,73 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<StagedRow> {
         epoch: unsigned(row.get(5)?),
         size: unsigned(row.get(6)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::tempdir;
+
+    use super::{NewStaged, StagedState};
+    use crate::piece::PieceV1;
+    use crate::state::Db;
+
+    fn piece(sum: u32) -> PieceV1 {
+        let mut piece = PieceV1::empty(1);
+        piece.insert(0, sum);
+        piece
+    }
+
+    fn new(file: &str) -> NewStaged<'_> {
+        NewStaged { file, note: b"first", state: StagedState::Open }
+    }
+
+    #[test]
+    fn the_first_seal_is_recorded_without_what_waits() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let other = db.insert_staged(&new("other")).unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        db.seal_staged(id, (1, 500), Some(b"note"), &[(0, piece(7))]).unwrap();
+        assert_eq!(db.later.lock().len(), 1, "the other one waits");
+        let rows = db.staged_after(None, 10).unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, row.state, row.size)).collect();
+        assert_eq!(found, [(other, StagedState::Open, 0), (id, StagedState::Sealed, 500)]);
+        assert_eq!((rows[1].file.as_str(), &rows[1].note[..]), ("file", &b"note"[..]));
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(vec![(0, piece(7))]));
+    }
+
+    #[test]
+    fn a_later_seal_has_the_pieces_of_both_and_none_beyond_its_end() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        let long = 200 << 20;
+        db.seal_staged(id, (1, long), None, &[(0, piece(7)), (1, piece(8))]).unwrap();
+        db.seal_staged(id, (2, long), Some(b"note"), &[(1, piece(9))]).unwrap();
+        let mut pieces = db.staged_pieces(id).unwrap().unwrap();
+        pieces.sort_by_key(|(at, _)| *at);
+        assert_eq!(pieces, [(0, piece(7)), (1, piece(9))]);
+        db.seal_staged(id, (3, 500), None, &[(0, piece(5))]).unwrap();
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(vec![(0, piece(5))]));
+        db.seal_staged(id, (4, 0), None, &[]).unwrap();
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(Vec::new()));
+        assert_eq!(db.staged_after(None, 10).unwrap()[0].note, b"note");
+    }
+
+    #[test]
+    fn a_file_whose_first_seal_failed_is_recorded_all_the_same() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        let trigger =
+            "CREATE TRIGGER full BEFORE INSERT ON staged BEGIN SELECT RAISE(ABORT, 'full'); END";
+        db.write("test", |transaction| transaction.execute_batch("SELECT 1")).unwrap();
+        let again = db.insert_staged(&new("again")).unwrap();
+        db.connection.lock().execute_batch(trigger).unwrap();
+        db.seal_staged(again, (1, 500), None, &[(0, piece(7))]).unwrap_err();
+        db.connection.lock().execute_batch("DROP TRIGGER full").unwrap();
+        db.settle().unwrap();
+        let ids: Vec<_> = db.staged_after(None, 10).unwrap().iter().map(|row| row.id).collect();
+        assert_eq!(ids, [id, again]);
+    }
 }
