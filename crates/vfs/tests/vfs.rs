@@ -270,10 +270,10 @@ async fn an_edit_in_place_keeps_the_rest_of_the_object() {
 async fn what_is_written_during_an_upload_is_not_in_it_and_not_lost() {
     let world = World::new();
     let (_, handle) = world.create("a", false).await;
-    // Nothing of a file that is in the bucket is sent ahead.
-    world.write(handle, 0, b"x").await;
-    world.vfs().fsync(handle).await.unwrap();
+    // Nothing is sent ahead of what is overwritten in place.
     let old = vec![b'o'; usize::try_from(3 * MIB).unwrap()];
+    world.write(handle, 0, &vec![b'x'; old.len()]).await;
+    world.vfs().fsync(handle).await.unwrap();
     world.write(handle, 0, &old).await;
     let gate = world.bucket.hold(Op::UploadPart);
     let syncing = tokio::spawn(world.vfs().fsync(handle));
