@@ -9,7 +9,7 @@ use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
 use namespace::{Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
-use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
+use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
 use crate::ahead::fits;
@@ -58,17 +58,25 @@ impl Vfs {
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
+        *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
             unpublished.push(Unpublished { reason });
         } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
+            *self.left.lock() = Some(error.to_string());
         }
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");
         }
         unpublished
+    }
+
+    /// Why attributes could not be brought into the bucket by the last [`Vfs::drain`]: they are in the
+    /// journal, and the next mount writes them.
+    pub fn left_for_the_next_mount(&self) -> Option<String> {
+        self.left.lock().clone()
     }
 
     /// [`Vfs::commit`] for who has the file's turn.
@@ -374,7 +382,8 @@ impl Vfs {
             Ok(target) => target.key.to_string(),
             Err(error) => error.subject,
         };
-        match self.store.to_recovery(staged, &key, "the object was changed by someone else") {
+        let why = "the object was changed by someone else";
+        match self.store.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino());

@@ -37,6 +37,7 @@ pub use errno::{Error, Result, errno};
 pub use limit::DirtyLimit;
 
 pub use kernel::{Backing, Kernel};
+pub use note::{Destination, destination};
 pub use ops::copy::Place;
 pub use ops::dir::{DirEntry, DirPage, Plus};
 pub use ops::fallocate::Fallocate;

@@ -45,6 +45,22 @@ pub(crate) struct Note {
     pub(crate) said: Vec<u8>,
 }
 
+/// Where staged bytes were to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The endpoint and bucket.
+    pub volume: String,
+    /// The object.
+    pub key: Key,
+}
+
+/// What the note of a staged file says of where its bytes were to go; `None` if it had no name any more,
+/// or is of a newer program.
+pub fn destination(note: &[u8]) -> Option<Destination> {
+    let Note { volume, key, .. } = Note::from_bytes(note)?;
+    Some(Destination { volume, key })
+}
+
 impl Note {
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let (condition, version) = match &self.condition {

@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::Arc;
 
 use remote::{Condition, Original};
-use store::{Orphan, OrphanState, Staged};
+use store::{Orphan, OrphanState, Rest, Staged};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
@@ -117,6 +117,13 @@ impl Vfs {
     }
 
     fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {
-        Ok(self.store.to_recovery(staged, &note.key.to_string(), why)?)
+        let key = note.key.to_string();
+        // Where the rest of an edit is, or of a file that was published to make room.
+        let object = match &note.condition {
+            Condition::Is(version) => Some(format!("{key} (version {})", version.as_str())),
+            Condition::Absent | Condition::Always => None,
+        };
+        let rest = object.as_deref().map_or(Rest::Base, Rest::Object);
+        Ok(self.store.to_recovery(staged, &key, why, rest)?)
     }
 }

@@ -61,6 +61,8 @@ pub struct Vfs {
     pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    /// Why attributes were left for the next mount by the last [`Vfs::drain`].
+    pub(crate) left: Mutex<Option<String>>,
     /// Files of this length are worth sending ahead.
     pub(crate) stream_from: u64,
     /// For tasks of its own.
@@ -120,6 +122,7 @@ impl Vfs {
             handles: Handles::default(),
             later: Later::default(),
             failures: Mutex::default(),
+            left: Mutex::default(),
             kernel: OnceLock::new(),
         });
         let users = Arc::downgrade(&vfs);

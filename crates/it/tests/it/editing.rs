@@ -79,7 +79,7 @@ fn an_append_of_several_parts_is_sent_while_it_is_written() {
     let mut file = OpenOptions::new().append(true).open(&path).unwrap();
     file.write_all(&new).unwrap();
     let is_sent = || 5 * PART <= mount.counter("remote_put_bytes");
-    wait::until("the parts to be sent before the close", Duration::from_secs(60), is_sent);
+    wait::until("the parts to be sent before the close", Duration::from_mins(1), is_sent);
     close(file).unwrap();
     want.extend(&new);
     assert!(bucket.get("large").unwrap() == want, "the object");

@@ -125,6 +125,19 @@ impl NewRow {
     }
 }
 
+/// How many staged files are told of at most.
+const ROWS_TOLD_MAX: u32 = 100_000;
+
+/// The rows of staged files, for who has not opened the state folder.
+pub(crate) fn staged_rows(connection: &Connection) -> rusqlite::Result<Vec<StagedRow>> {
+    connection
+        .prepare(
+            "SELECT id, file, state, note, identity, epoch, size FROM staged ORDER BY id LIMIT ?1",
+        )?
+        .query_map([ROWS_TOLD_MAX], row_of)?
+        .collect()
+}
+
 impl Db {
     /// Records a new staged file, later: at the latest with its first seal. What nobody was promised
     /// may lose its name.
