@@ -26,6 +26,12 @@ pub trait Users: fmt::Debug + Send + Sync + 'static {
     /// The bytes of the file `ino`, which is in use, are in other objects from now on, or are to be
     /// uploaded to another one: the old ones go when this returns.
     fn moved(&self, ino: Ino, content: Content);
+
+    /// As [`Users::moved`] of a file that has its name still and is about to lose it: what there is to be
+    /// uploaded belongs under that name until then.
+    fn put_aside(&self, ino: Ino, content: Content) {
+        self.moved(ino, content);
+    }
 }
 
 /// While it is held, a file keeps the name it has, or stays without one.

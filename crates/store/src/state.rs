@@ -38,6 +38,9 @@ pub(crate) struct Db {
     // Another one to move the log into the database, which waits for the disk: the first one goes
     // on meanwhile.
     tidy: Mutex<Connection>,
+    // For a test that wants to see what is found then.
+    #[cfg(feature = "testing")]
+    dies_at_an_empty_note: std::sync::atomic::AtomicBool,
 }
 
 /// The log is moved into the database when it is longer than this.
@@ -90,7 +93,17 @@ impl Db {
         let last_row = AtomicI64::new(signed(owner << OWNER_SHIFT));
         let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
         let later = Mutex::default();
-        Ok(Db { path: path.to_owned(), boot, owner, last_row, connection, later, tidy })
+        Ok(Db {
+            path: path.to_owned(),
+            boot,
+            owner,
+            last_row,
+            connection,
+            later,
+            tidy,
+            #[cfg(feature = "testing")]
+            dies_at_an_empty_note: std::sync::atomic::AtomicBool::new(false),
+        })
     }
 
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who

@@ -201,6 +201,18 @@ impl Store {
         recovery::keep(staged, name, reason, rest)
     }
 
+    /// Notes of several staged files change together: after a crash all are as they were, or none.
+    pub fn set_notes(&self, notes: &[(&Arc<Staged>, &[u8])]) -> Result<()> {
+        let notes: Vec<_> = notes.iter().map(|(staged, note)| (staged.id(), *note)).collect();
+        self.shared.ground.db.set_staged_notes(&notes)
+    }
+
+    /// Whoever is about to note nothing of a staged file panics from here on, as if the process died.
+    #[cfg(feature = "testing")]
+    pub fn die_at_an_empty_note(&self) {
+        self.shared.ground.db.die_at_an_empty_note();
+    }
+
     /// What is to be carried out whatever happens.
     pub fn journal(&self) -> &Journal {
         &self.shared.journal

@@ -40,6 +40,8 @@ pub(crate) struct File {
     announced: AtomicBool,
     /// What a close was told is safe and is not uploaded yet. Taken by who holds the turn.
     pub(crate) acknowledged: Mutex<Option<Acknowledged>>,
+    /// The file whose name it is just getting, and which loses it by that.
+    pub(crate) replaces: Mutex<Option<Arc<File>>>,
     /// Held while the staged file is told where it belongs, by those who just asked the names.
     pub(crate) noting: Mutex<()>,
     /// Whether it has set-uid or set-gid bits, as far as was told.
@@ -153,6 +155,7 @@ impl File {
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
             acknowledged: Mutex::default(),
+            replaces: Mutex::default(),
             noting: Mutex::default(),
             set_id: AtomicBool::new(false),
         }

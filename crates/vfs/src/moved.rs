@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::Ino;
-use namespace::{Content, Use, Users};
+use namespace::{Content, ErrorKind, Target, Use, Users};
 
 use crate::errno::Result;
 use crate::file::{File, Named};
@@ -20,18 +20,31 @@ impl Users for Vfs {
 
     fn moved(&self, ino: Ino, content: Content) {
         let Some(file) = self.files.find(ino) else { return };
-        // It was for the old name.
-        self.end_stream(&file);
-        if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
-            staged.origin_moved(identity);
+        let followed = self.follow_object(&file, content);
+        if let Err(error) = followed.and_then(|()| self.note_anew(&file)) {
+            tracing::warn!(%ino, %error, "an open file cannot follow its object");
         }
-        if let Err(error) = self.follow(&file, content).and_then(|()| self.note_anew(&file)) {
+    }
+
+    fn put_aside(&self, ino: Ino, content: Content) {
+        let Some(file) = self.files.find(ino) else { return };
+        // What a close was told is safe is of the object that is still under its name.
+        if let Err(error) = self.follow_object(&file, content) {
             tracing::warn!(%ino, %error, "an open file cannot follow its object");
         }
     }
 }
 
 impl Vfs {
+    fn follow_object(&self, file: &Arc<File>, content: Content) -> Result<()> {
+        // It was for the old name.
+        self.end_stream(file);
+        if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
+            staged.origin_moved(identity);
+        }
+        self.follow(file, content)
+    }
+
     /// What is not here yet of a file in use is fetched from where it is now.
     pub(crate) fn follow(&self, file: &File, content: Content) -> Result<()> {
         let Some(identity) = content.identity else { return Ok(()) };
@@ -43,7 +56,9 @@ impl Vfs {
         Ok(())
     }
 
-    /// Staged bytes say where they belong; after a rename that is elsewhere.
+    /// Staged bytes say where they belong; after a rename that is elsewhere. What had the name before says
+    /// in the same moment that it belongs nowhere: who finds both after a crash could not tell which of them
+    /// is the file.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
         let _order = file.noting.lock();
@@ -51,6 +66,20 @@ impl Vfs {
             return Ok(());
         }
         let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
-        Ok(staged.set_note(&self.note_of(file, Named::Yes, &upload.unwrap_or_default())?)?)
+        let note = self.note_of(file, Named::Yes, &upload.unwrap_or_default())?;
+        let replaced = file.replaces.lock().clone();
+        if let Some(replaced) =
+            replaced.filter(|file| is_nameless(self.namespace.target(file.ino())))
+            && let Some(nameless) = replaced.staged()
+        {
+            let _order = replaced.noting.lock();
+            return Ok(self.store.set_notes(&[(&staged, &note), (&nameless, &[])])?);
+        }
+        Ok(staged.set_note(&note)?)
     }
+}
+
+/// Whether a file was removed here.
+pub(crate) fn is_nameless(target: namespace::Result<Target>) -> bool {
+    target.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }

@@ -60,13 +60,17 @@ impl Shared {
 
     /// How the file `ino` is in use.
     pub(super) fn in_use(&self, ino: Ino) -> Use {
-        let users = self.users.get().and_then(Weak::upgrade);
-        users.map_or(Use::No, |users| users.in_use(ino))
+        self.users().map_or(Use::No, |users| users.in_use(ino))
+    }
+
+    /// Those who have files open.
+    pub(super) fn users(&self) -> Option<Arc<dyn Users>> {
+        self.users.get().and_then(Weak::upgrade)
     }
 
     /// Tells those who use the file `ino` where its bytes are now.
     pub(super) fn tell_users(&self, ino: Ino, content: Content) {
-        if let Some(users) = self.users.get().and_then(Weak::upgrade) {
+        if let Some(users) = self.users() {
             users.moved(ino, content);
         }
     }

@@ -258,8 +258,33 @@ impl Db {
 
     /// Replaces the caller's note.
     pub(crate) fn set_staged_note(&self, id: StagedId, note: &[u8]) -> Result<()> {
-        self.write("set note", |transaction| set_note(transaction, id, note))
+        self.set_staged_notes(&[(id, note)])
     }
+
+    /// Notes this of all of them, or of none.
+    pub(crate) fn set_staged_notes(&self, notes: &[(StagedId, &[u8])]) -> Result<()> {
+        for (_, note) in notes {
+            self.die_if_empty(note);
+        }
+        self.write("set notes", |transaction| {
+            notes.iter().try_for_each(|(id, note)| set_note(transaction, *id, note))
+        })
+    }
+
+    /// Whoever is about to write an empty note panics from here on, as if the process died there.
+    #[cfg(feature = "testing")]
+    pub(crate) fn die_at_an_empty_note(&self) {
+        self.dies_at_an_empty_note.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "testing")]
+    fn die_if_empty(&self, note: &[u8]) {
+        let dies = self.dies_at_an_empty_note.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(!dies || !note.is_empty(), "the process dies here");
+    }
+
+    #[cfg(not(feature = "testing"))]
+    fn die_if_empty(&self, _note: &[u8]) {}
 
     /// Forgets a staged file, later: a row without a file means nothing.
     pub(crate) fn remove_staged(&self, id: StagedId) -> Result<()> {

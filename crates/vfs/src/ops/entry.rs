@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use base::{Attr, FileKind, Ino, Name};
 use futures::{StreamExt, TryStreamExt, stream};
-use namespace::{Entry, ErrorKind, NewNode, RenameMode, Target};
+use namespace::{Entry, ErrorKind, NewNode, RenameMode};
+use remote::Condition;
 
 use crate::access::Access;
 use crate::errno::Result;
 use crate::file::File;
+use crate::moved::is_nameless;
 use crate::vfs::{Commit, Vfs};
 
 /// Files below a folder that are brought into the bucket at a time before it is renamed.
@@ -78,7 +80,15 @@ impl Vfs {
         if let Some(file) = &replaced {
             self.end_ahead(file).await;
         }
-        match self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await {
+        let moving = self.named(from.0, &from.1).await?;
+        if let Some(moving) = &moving {
+            moving.replaces.lock().clone_from(&replaced);
+        }
+        let renamed = self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await;
+        if let Some(moving) = moving {
+            *moving.replaces.lock() = None;
+        }
+        match renamed {
             Ok(gone) => {
                 if let Some(gone) = gone {
                     self.unname(gone);
@@ -117,9 +127,12 @@ impl Vfs {
     /// crash in the middle of its rename could leave it under the old name: what only this mount has
     /// of a file moves with its note, all at once.
     async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
+        // What is to replace an object under its old name is not: that object has to go first.
         let is_single = |file: &Arc<File>| {
             let content = self.namespace.content_now(file.ino());
+            let target = self.namespace.target(file.ino());
             content.is_ok_and(|content| content.identity.is_none())
+                && target.is_ok_and(|target| !matches!(target.condition, Condition::Is(_)))
         };
         let files = self.staged_at(parent, name).await?;
         if self.named(parent, name).await?.is_some_and(|file| is_single(&file)) {
@@ -170,9 +183,4 @@ impl Vfs {
             self.namespace.forget(ino);
         }
     }
-}
-
-/// Whether a file was removed here.
-fn is_nameless(target: namespace::Result<Target>) -> bool {
-    target.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }
