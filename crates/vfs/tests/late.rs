@@ -66,12 +66,11 @@ impl Clock for StillClock {
 struct World {
     bucket: Fake,
     clock: Arc<StillClock>,
-    store: Store,
     vfs: Arc<Vfs>,
     dir: tempfile::TempDir,
 }
 
-fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> (Store, Arc<Vfs>) {
+fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
@@ -101,18 +100,15 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> (Store, Ar
         commit: Commit::Async,
         dirty_limit: DirtyLimit::default(),
     };
-    let parts = (namespace as _, store.clone());
-    let transfers = (fetcher, uploader);
-    let vfs = Vfs::new(parts, transfers, (clock, metrics), Handle::current(), options);
-    (store, vfs)
+    Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
 }
 
 impl World {
     fn new() -> World {
         let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
         let clock = Arc::new(StillClock::new());
-        let (store, vfs) = file_system(&bucket, &clock, dir.path());
-        World { bucket, clock, store, vfs, dir }
+        let vfs = file_system(&bucket, &clock, dir.path());
+        World { bucket, clock, vfs, dir }
     }
 
     fn vfs(&self) -> Arc<Vfs> {
@@ -161,12 +157,12 @@ impl World {
 
     /// The process dies, and another one finds what it left.
     async fn dies(self) -> (World, vfs::Recovered) {
-        let World { bucket, clock, store, vfs, dir } = self;
+        let World { bucket, clock, vfs, dir } = self;
         assert_eq!(Arc::strong_count(&vfs), 1, "nothing of it goes on");
-        drop((store, vfs));
-        let (store, vfs) = file_system(&bucket, &clock, dir.path());
+        drop(vfs);
+        let vfs = file_system(&bucket, &clock, dir.path());
         let recovered = vfs.recover().await.unwrap();
-        (World { bucket, clock, store, vfs, dir }, recovered)
+        (World { bucket, clock, vfs, dir }, recovered)
     }
 }
 
@@ -353,46 +349,6 @@ async fn an_edit_that_was_closed_is_uploaded_before_its_file_or_folder_is_moved(
         assert_eq!(world.object(to).unwrap(), &b"again"[..]);
         assert_eq!(world.object(key), None);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_death_just_when_a_closed_file_takes_the_name_of_another_loses_neither() {
-    let world = World::new();
-    world.bucket.insert(&Key::from("b"), "first", remote::Metadata::new());
-    let edited = world.vfs().lookup(Ino::ROOT, name("b")).await.unwrap().ino;
-    let handle = world.vfs().open(edited, Access::Write, ME).await.unwrap().handle;
-    world.write(handle, 0, b"again").await;
-    world.vfs().flush(handle, ME).await.unwrap();
-    world.closed("a", b"new").await;
-    world.store.die_at_an_empty_note();
-    let (from, to) = ((Ino::ROOT, name("a")), (Ino::ROOT, name("b")));
-    let died = tokio::spawn(world.vfs().rename(from, to, RenameMode::Replace)).await;
-    assert!(died.unwrap_err().is_panic());
-    let (world, recovered) = world.dies().await;
-    assert_eq!(recovered.kept, Vec::<std::path::PathBuf>::new());
-    let found = (world.object("a"), world.object("b"));
-    let (old, new) = (&b"again"[..], &b"new"[..]);
-    let is_before = found.0.as_deref() == Some(new) && found.1.as_deref() == Some(old);
-    let is_after = found.0.is_none() && found.1.as_deref() == Some(new);
-    assert!(is_before || is_after, "{found:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_death_just_when_a_file_goes_on_from_a_name_that_it_took_loses_nothing() {
-    let world = World::new();
-    world.bucket.insert(&Key::from("b"), "first", remote::Metadata::new());
-    world.closed("a", b"anew").await;
-    world.rename("a", "b").await;
-    // What is removed is removed, and more does not happen.
-    world.bucket.lose_next_answer(Op::Delete);
-    let _gate = world.bucket.hold(Op::Copy);
-    let (from, to) = ((Ino::ROOT, name("b")), (Ino::ROOT, name("c")));
-    let _renamed_or_not = world.vfs().rename(from, to, RenameMode::Replace).await;
-    let (world, recovered) = world.dies().await;
-    assert_eq!(recovered.kept, Vec::<std::path::PathBuf>::new());
-    let found = (world.object("b"), world.object("c"));
-    let is_there = |object: &Option<Bytes>| object.as_deref() == Some(&b"anew"[..]);
-    assert!(is_there(&found.0) || is_there(&found.1), "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
