@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::Arc;
 
 use remote::{Condition, Original};
-use store::{Orphan, OrphanState, Rest, Staged};
+use store::{Orphan, OrphanState, Staged};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
@@ -123,7 +123,7 @@ impl Vfs {
             Condition::Is(version) => Some(format!("{key} (version {})", version.as_str())),
             Condition::Absent | Condition::Always => None,
         };
-        let rest = object.as_deref().map_or(Rest::Base, Rest::Object);
+        let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
         Ok(self.store.to_recovery(staged, &key, why, rest)?)
     }
 }
