@@ -202,7 +202,7 @@ impl Store {
     }
 
     /// Notes of several staged files change together: after a crash all are as they were, or none.
-    pub fn set_notes(&self, notes: &[(&Arc<Staged>, &[u8])]) -> Result<()> {
+    pub fn set_notes(&self, notes: &[(&Staged, &[u8])]) -> Result<()> {
         let notes: Vec<_> = notes.iter().map(|(staged, note)| (staged.id(), *note)).collect();
         self.shared.ground.db.set_staged_notes(&notes)
     }

@@ -152,7 +152,7 @@ impl Vfs {
         let target = self.namespace.target(file.ino())?;
         let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
         let again = Aimed { target, said, origin, ..aimed.clone() };
-        staged.set_note(&self.note_aimed(file, staged, &again))?;
+        self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
         Ok(again)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::Ino;
 use namespace::{Content, ErrorKind, Target, Use, Users};
+use store::Staged;
 
 use crate::errno::Result;
 use crate::file::{File, Named};
@@ -19,30 +20,40 @@ impl Users for Vfs {
     }
 
     fn moved(&self, ino: Ino, content: Content) {
-        let Some(file) = self.files.find(ino) else { return };
-        let followed = self.follow_object(&file, content);
-        if let Err(error) = followed.and_then(|()| self.note_anew(&file)) {
-            tracing::warn!(%ino, %error, "an open file cannot follow its object");
-        }
+        self.goes_on(ino, content, Notes::Anew);
     }
 
     fn put_aside(&self, ino: Ino, content: Content) {
-        let Some(file) = self.files.find(ino) else { return };
         // What a close was told is safe is of the object that is still under its name.
-        if let Err(error) = self.follow_object(&file, content) {
-            tracing::warn!(%ino, %error, "an open file cannot follow its object");
-        }
+        self.goes_on(ino, content, Notes::Stay);
     }
 }
 
+/// What becomes of the note of a file whose bytes are in another object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notes {
+    /// It speaks of the new name.
+    Anew,
+    /// It is right.
+    Stay,
+}
+
 impl Vfs {
-    fn follow_object(&self, file: &Arc<File>, content: Content) -> Result<()> {
+    /// A file in use goes on with bytes that are in another object.
+    fn goes_on(&self, ino: Ino, content: Content, notes: Notes) {
+        let Some(file) = self.files.find(ino) else { return };
         // It was for the old name.
-        self.end_stream(file);
+        self.end_stream(&file);
         if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
             staged.origin_moved(identity);
         }
-        self.follow(file, content)
+        let noted = self.follow(&file, content).and_then(|()| match notes {
+            Notes::Anew => self.note_anew(&file),
+            Notes::Stay => Ok(()),
+        });
+        if let Err(error) = noted {
+            tracing::warn!(%ino, %error, "an open file cannot follow its object");
+        }
     }
 
     /// What is not here yet of a file in use is fetched from where it is now.
@@ -56,9 +67,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// Staged bytes say where they belong; after a rename that is elsewhere. What had the name before says
-    /// in the same moment that it belongs nowhere: who finds both after a crash could not tell which of them
-    /// is the file.
+    /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
         let _order = file.noting.lock();
@@ -67,15 +76,22 @@ impl Vfs {
         }
         let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
         let note = self.note_of(file, Named::Yes, &upload.unwrap_or_default())?;
+        self.set_note(file, &staged, &note)
+    }
+
+    /// Notes where the staged bytes of `file` belong. If it is just taking a name, what had that before
+    /// belongs nowhere from the same moment on: who finds both after a crash could not tell which of them
+    /// is the file.
+    pub(crate) fn set_note(&self, file: &File, staged: &Staged, note: &[u8]) -> Result<()> {
         let replaced = file.replaces.lock().clone();
         if let Some(replaced) =
             replaced.filter(|file| is_nameless(self.namespace.target(file.ino())))
             && let Some(nameless) = replaced.staged()
         {
             let _order = replaced.noting.lock();
-            return Ok(self.store.set_notes(&[(&staged, &note), (&nameless, &[])])?);
+            return Ok(self.store.set_notes(&[(staged, note), (&nameless, &[])])?);
         }
-        Ok(staged.set_note(&note)?)
+        Ok(staged.set_note(note)?)
     }
 }
 
