@@ -82,6 +82,7 @@ impl Vfs {
         }
         let moving = self.named(from.0, &from.1).await?;
         if let Some(moving) = &moving {
+            self.send_what_replaces(moving).await?;
             moving.replaces.lock().clone_from(&replaced);
         }
         let renamed = self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await;
@@ -127,12 +128,9 @@ impl Vfs {
     /// crash in the middle of its rename could leave it under the old name: what only this mount has
     /// of a file moves with its note, all at once.
     async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
-        // What is to replace an object under its old name is not: that object has to go first.
         let is_single = |file: &Arc<File>| {
             let content = self.namespace.content_now(file.ino());
-            let target = self.namespace.target(file.ino());
             content.is_ok_and(|content| content.identity.is_none())
-                && target.is_ok_and(|target| !matches!(target.condition, Condition::Is(_)))
         };
         let files = self.staged_at(parent, name).await?;
         if self.named(parent, name).await?.is_some_and(|file| is_single(&file)) {
@@ -144,6 +142,20 @@ impl Vfs {
             .buffer_unordered(FILES_AT_A_TIME)
             .try_for_each(|()| async { Ok(()) })
             .await
+    }
+
+    /// Brings into the bucket what a close was told is safe of `file`, if it is to replace an object under
+    /// its old name: that object has to go first, and after a crash in between nobody would know what
+    /// became of it.
+    async fn send_what_replaces(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
+        let is_new =
+            self.namespace.content_now(file.ino()).is_ok_and(|content| content.identity.is_none());
+        let target = self.namespace.target(file.ino());
+        let replaces = target.is_ok_and(|target| matches!(target.condition, Condition::Is(_)));
+        if is_new && replaces && file.acknowledged.lock().is_some() {
+            self.commit_in_background(file).await?;
+        }
+        Ok(())
     }
 
     /// The files with bytes that the bucket may lack, of `name` and all below it.
