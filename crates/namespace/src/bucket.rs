@@ -17,6 +17,7 @@
 mod alike;
 mod ask;
 mod attributes;
+mod beside;
 mod carry;
 mod change;
 mod changes;
@@ -98,8 +99,9 @@ use self::turns::Turns;
 use self::unsent::Outbox;
 use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,
-    Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Unsent, Users, XattrMode,
+    Content, Entry, Error, ErrorKind, InFolder, Ledger, Listing, NameGuard, Namespace, Neighbour,
+    NewNode, Owner, Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Unsent,
+    Users, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -330,6 +332,19 @@ impl Namespace for Bucket {
 
     fn content_now(&self, ino: Ino) -> Result<Content> {
         self.shared.content(ino)
+    }
+
+    fn in_folder(&self, ino: Ino) -> Option<InFolder> {
+        self.shared.in_folder(ino)
+    }
+
+    fn files_after(
+        &self,
+        place: (Ino, Option<&Name>),
+        bytes_max: u64,
+        files_max: usize,
+    ) -> Vec<Neighbour> {
+        self.shared.files_after(place, bytes_max, files_max)
     }
 
     fn said(&self, ino: Ino) -> Vec<u8> {

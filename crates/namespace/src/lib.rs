@@ -17,8 +17,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
 pub use node::{
-    Content, Entry, NewNode, Owner, Published, SetAttr, SetId, Special, Target, Unsent, XattrMode,
-    without_set_id,
+    Content, Entry, InFolder, Neighbour, NewNode, Owner, Published, SetAttr, SetId, Special,
+    Target, Unsent, XattrMode, without_set_id,
 };
 pub use users::{NameGuard, Use, Users};
 
@@ -169,6 +169,25 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// who has just become one of the [`Users`], because what he was told before may have moved;
     /// `NotFound` if the file is being removed.
     fn content_now(&self, ino: Ino) -> Result<Content>;
+
+    /// Where the file `ino` is; `None` if it has no name, or if nobody may know. Asks nobody.
+    fn in_folder(&self, ino: Ino) -> Option<InFolder> {
+        let _ = ino;
+        None
+    }
+
+    /// The next `files_max` files after a name in a folder, or from its beginning, in the order of the
+    /// names: those that are known to have bytes, at most `bytes_max` of them and none that are not
+    /// published. Not held. Asks nobody.
+    fn files_after(
+        &self,
+        place: (Ino, Option<&Name>),
+        bytes_max: u64,
+        files_max: usize,
+    ) -> Vec<Neighbour> {
+        let _ = (place, bytes_max, files_max);
+        Vec::new()
+    }
 
     /// Nobody uses the nameless file `ino` any more, or any if none is named: what was kept of it
     /// for its users may go.

@@ -1,6 +1,6 @@
 //! What namespaces speak of: nodes, entries, content.
 
-use base::{Attr, FileKind, Name, Timestamp};
+use base::{Attr, FileKind, Ino, Name, Timestamp};
 use remote::{Condition, Extent, Key, Metadata, Version};
 
 /// A name and what it names.
@@ -102,6 +102,28 @@ pub struct Content {
     pub size: u64,
     /// In order, without gaps, covering the whole file. For a bucket one: the whole object.
     pub extents: Vec<Extent>,
+}
+
+/// Where a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InFolder {
+    /// Its folder.
+    pub folder: Ino,
+    /// Its name there.
+    pub name: Name,
+    /// How many entries of the folder are known.
+    pub entries: usize,
+}
+
+/// A file beside another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its name in the same folder.
+    pub name: Name,
+    /// Its number; not held.
+    pub ino: Ino,
+    /// What it has.
+    pub content: Content,
 }
 
 /// Where a file's bytes are to be uploaded.
