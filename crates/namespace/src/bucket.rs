@@ -353,6 +353,10 @@ impl Namespace for Bucket {
         self.shared.target(ino)
     }
 
+    fn uploads(&self, ino: Ino, upload: &str) -> Result<()> {
+        self.shared.uploads(ino, upload)
+    }
+
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {
         self.shared.publish(ino, published)
     }

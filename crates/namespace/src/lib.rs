@@ -186,6 +186,14 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// it before anything was noted here.
     fn target(&self, ino: Ino) -> Result<Target>;
 
+    /// An upload to [`target`](Namespace::target) that carries the id `upload` is about to begin, by who
+    /// holds what [`settle`](Namespace::settle) gave him: it may arrive even if it fails, or if the file
+    /// loses its name meanwhile. Fails as [`target`](Namespace::target) does.
+    fn uploads(&self, ino: Ino, upload: &str) -> Result<()> {
+        let _ = upload;
+        self.target(ino).map(drop)
+    }
+
     /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`. Returns the
     /// identity of the new content, as [`Content::identity`] has it, also for a node that lost its
     /// name meanwhile. From [`target`](Namespace::target) on the caller holds what

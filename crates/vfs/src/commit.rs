@@ -12,10 +12,10 @@ use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
-use crate::ahead::fits;
+use crate::ahead::{Stopped, fits};
 use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
+use crate::file::{Announced, Bytes, File, Named, Overwrite, PartsUnderWay, Turn};
 use crate::note::Note;
 use crate::origin::whole_object;
 use crate::vfs::{Commit, Unpublished, Vfs};
@@ -134,26 +134,48 @@ impl Vfs {
                 sealed => (sealed, Step::Published),
             },
         };
-        let Acknowledged { sealed, aimed } = match chosen {
-            Ok(Some(chosen)) => chosen,
-            Ok(None) => return Ok(Step::Nothing),
+        match chosen {
+            Ok(Some(chosen)) => self.send(file, &staged, (chosen, step), &mut stream).await,
+            Ok(None) => Ok(Step::Nothing),
             // What our edit left out is gone for good.
-            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
-            Err(error) => return Err(error),
-        };
+            Err(error) if error.is_changed() => Err(self.keep_loser(file, &staged)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uploads and publishes what was chosen to be; `stream` has what was sent ahead of it.
+    async fn send(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        staged: &Arc<Staged>,
+        (chosen, step): (Acknowledged, Step),
+        stream: &mut Stopped<'_>,
+    ) -> Result<Step> {
+        let Acknowledged { sealed, aimed } = chosen;
         let sealed = Arc::new(sealed);
-        let uploaded = match self.aim_again(file, &staged, &aimed) {
+        let is_in_parts = self.stream_from < sealed.size();
+        file.sends_parts(if is_in_parts { PartsUnderWay::Yes } else { PartsUnderWay::No });
+        let aimed_now = self.aim_again(file, staged, &aimed).and_then(|now| {
+            self.namespace.uploads(file.ino(), &now.upload)?;
+            Ok(now)
+        });
+        let uploaded = match aimed_now {
             Ok(now) => {
                 let begun = stream.take();
-                let uploaded = self.upload(file, (&staged, &sealed), &now, begun).await;
+                let uploaded = self.upload(file, (staged, &sealed), &now, begun).await;
                 uploaded.map(|version| (now, version))
             }
             Err(error) => Err(error),
         };
+        file.sends_parts(PartsUnderWay::No);
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
             Ok((Aimed { target, written, .. }, version)) => {
-                self.publish(file, &staged, sealed, &target, &version)?;
+                match self.publish(file, staged, sealed, &target, &version) {
+                    // Removed meanwhile, and its bytes with it.
+                    Err(_) if file.state.read().name == Named::No => return Ok(Step::Nothing),
+                    published => published?,
+                }
                 file.times_published(written);
                 file.announce(Announced::No);
                 if file.is_dirty() {
@@ -162,13 +184,15 @@ impl Vfs {
                 Ok(step)
             }
             Err(error) if error.is_nameless() => Ok(Step::Nothing),
+            // Removed meanwhile: nobody misses it.
+            Err(_) if file.state.read().name == Named::No => Ok(Step::Nothing),
             Err(error) if error.is_changed() => {
-                self.store.reject(&staged, sealed);
-                Err(self.keep_loser(file, &staged))
+                self.store.reject(staged, sealed);
+                Err(self.keep_loser(file, staged))
             }
             Err(error) => {
                 match self.options.commit {
-                    Commit::Close => self.store.reject(&staged, sealed),
+                    Commit::Close => self.store.reject(staged, sealed),
                     // It stays what a close was told is safe.
                     Commit::Async => {
                         let mut sealed = sealed;

@@ -42,6 +42,8 @@ pub(crate) struct File {
     pub(crate) acknowledged: Mutex<Option<Acknowledged>>,
     /// Held while the staged file is told where it belongs, by those who just asked the names.
     pub(crate) noting: Mutex<()>,
+    /// Whether an upload of it is under way of which parts would be left if it were cut short.
+    parts_under_way: AtomicBool,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
 }
@@ -49,6 +51,13 @@ pub(crate) struct File {
 /// Whether the names know that a file's bytes are being changed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
+    Yes,
+    No,
+}
+
+/// Whether an upload is under way of which parts would be left if it were cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartsUnderWay {
     Yes,
     No,
 }
@@ -154,6 +163,7 @@ impl File {
             announced: AtomicBool::new(false),
             acknowledged: Mutex::default(),
             noting: Mutex::default(),
+            parts_under_way: AtomicBool::new(false),
             set_id: AtomicBool::new(false),
         }
     }
@@ -165,6 +175,16 @@ impl File {
     /// Waits for the right to change what is published.
     pub(crate) async fn turn(&self) -> Turn {
         Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// An upload of it in parts is about to begin, or over.
+    pub(crate) fn sends_parts(&self, parts: PartsUnderWay) {
+        self.parts_under_way.store(parts == PartsUnderWay::Yes, Ordering::Release);
+    }
+
+    /// Whether an upload of it is under way of which its note has to tell after a crash.
+    pub(crate) fn has_parts_under_way(&self) -> bool {
+        self.parts_under_way.load(Ordering::Acquire)
     }
 
     /// Whether somebody has that right, or waits for it.

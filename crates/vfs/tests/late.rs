@@ -3,19 +3,25 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
 use quayfs_vfs as vfs;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Budget, Clock, HandleId, Ino, Metrics, Name, Rng, Timestamp};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use namespace::{Attributes, Bucket, BucketOptions, NewNode, NoLedger, Owner, RenameMode, Returns};
+use namespace::{
+    Attributes, Bucket, BucketOptions, Ledger, LedgerFailed, NewNode, Owner, RecordId, RenameMode,
+    Returns,
+};
+use parking_lot::Mutex;
 use remote::fake::{Fake, Op};
 use remote::{Key, Remote};
 use store::{CacheLimit, Store};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 use vfs::{Access, Commit, DirtyLimit, Vfs, VfsOptions};
@@ -66,11 +72,56 @@ impl Clock for StillClock {
 struct World {
     bucket: Fake,
     clock: Arc<StillClock>,
+    ledger: Arc<Memory>,
     vfs: Arc<Vfs>,
     dir: tempfile::TempDir,
 }
 
-fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
+/// A journal in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    last: AtomicU64,
+    records: Mutex<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl Memory {
+    fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+        let records = self.records.lock();
+        records.iter().map(|(&id, record)| (RecordId(id), record.clone())).collect()
+    }
+}
+
+impl Ledger for Memory {
+    fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        let id = 1 + self.last.fetch_add(1, Ordering::Relaxed);
+        self.records.lock().insert(id, record.to_vec());
+        Ok(RecordId(id))
+    }
+
+    fn strike(&self, records: &[RecordId]) {
+        let mut left = self.records.lock();
+        for id in records {
+            left.remove(&id.0);
+        }
+    }
+
+    fn number(&self, _path: &[u8]) -> Option<Ino> {
+        None
+    }
+
+    fn is_kept(&self, _number: Ino) -> bool {
+        false
+    }
+
+    fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}
+}
+
+fn file_system(
+    bucket: &Fake,
+    clock: &Arc<StillClock>,
+    ledger: &Arc<Memory>,
+    dir: &Path,
+) -> (Arc<Bucket>, Arc<Vfs>) {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
@@ -82,8 +133,8 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
         returns: Returns::Journaled,
         ..BucketOptions::default()
     };
-    let namespace =
-        Arc::new(Bucket::new(Arc::clone(&remote), Arc::clone(&clock), Arc::new(NoLedger), names));
+    let ledger = Arc::clone(ledger) as Arc<dyn Ledger>;
+    let namespace = Arc::new(Bucket::new(Arc::clone(&remote), Arc::clone(&clock), ledger, names));
     let budget = Budget::new(64 << 20);
     let fetcher = Fetcher::new(
         (Arc::clone(&remote), store.clone()),
@@ -100,15 +151,17 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
         commit: Commit::Async,
         dirty_limit: DirtyLimit::default(),
     };
-    Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
+    let names = Arc::clone(&namespace);
+    let parts = ((namespace as _, store), (fetcher, uploader), (clock, metrics));
+    (names, Vfs::new(parts.0, parts.1, parts.2, Handle::current(), options))
 }
 
 impl World {
     fn new() -> World {
         let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-        let clock = Arc::new(StillClock::new());
-        let vfs = file_system(&bucket, &clock, dir.path());
-        World { bucket, clock, vfs, dir }
+        let (clock, ledger) = (Arc::new(StillClock::new()), Arc::new(Memory::default()));
+        let (_, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        World { bucket, clock, ledger, vfs, dir }
     }
 
     fn vfs(&self) -> Arc<Vfs> {
@@ -157,13 +210,43 @@ impl World {
 
     /// The process dies, and another one finds what it left.
     async fn dies(self) -> (World, vfs::Recovered) {
-        let World { bucket, clock, vfs, dir } = self;
-        assert_eq!(Arc::strong_count(&vfs), 1, "nothing of it goes on");
-        drop(vfs);
-        let vfs = file_system(&bucket, &clock, dir.path());
-        let recovered = vfs.recover().await.unwrap();
-        (World { bucket, clock, vfs, dir }, recovered)
+        assert_eq!(Arc::strong_count(&self.vfs), 1, "nothing of it goes on");
+        self.buried().rise().await
     }
+
+    fn buried(self) -> Grave {
+        let World { bucket, clock, ledger, dir, .. } = self;
+        Grave { bucket, clock, ledger, dir }
+    }
+}
+
+/// What is left of a [`World`] that died.
+struct Grave {
+    bucket: Fake,
+    clock: Arc<StillClock>,
+    ledger: Arc<Memory>,
+    dir: tempfile::TempDir,
+}
+
+impl Grave {
+    /// Another process finds it.
+    async fn rise(self) -> (World, vfs::Recovered) {
+        let Grave { bucket, clock, ledger, dir } = self;
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        assert_eq!(names.replay(ledger.left()).await.waiting, 0);
+        let recovered = vfs.recover().await.unwrap();
+        (World { bucket, clock, ledger, vfs, dir }, recovered)
+    }
+}
+
+/// Lives until the end of `life`, with all its tasks, and is found again.
+fn killed<L: Future<Output = World>>(life: impl FnOnce() -> L) -> (World, vfs::Recovered, Runtime) {
+    let runtime = Runtime::new().unwrap();
+    let grave = runtime.block_on(async { life().await.buried() });
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    (world, recovered, runtime)
 }
 
 fn name(text: &str) -> Name {
@@ -384,4 +467,70 @@ async fn a_file_on_its_way_to_a_new_name_is_read_and_written() {
     assert_eq!(world.object("b").unwrap(), &b"first and more"[..]);
     assert_eq!(world.object("d").unwrap(), &b"other"[..]);
     assert_eq!(world.bucket.keys().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_removed_at_once_although_it_is_just_being_uploaded() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    world.closed("a", b"first").await;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    world.closed("a", b"again").await;
+    gate.let_through(1);
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("a").unwrap(), &b"again"[..]);
+    assert!(world.vfs.pending().failures.is_empty());
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.bucket.keys().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_a_file_that_was_removed_while_it_was_uploaded_has_all_of_it() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    let ino = world.closed("a", b"hello").await;
+    let reader = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(&world.vfs().read(reader, 0, 5).await.unwrap()[..], b"hello");
+    assert_eq!(world.bucket.keys().len(), 0);
+    world.vfs.release(reader).unwrap();
+}
+
+#[test]
+fn a_file_that_was_removed_while_it_was_uploaded_does_not_come_back_whenever_the_process_dies() {
+    for has_arrived in [false, true] {
+        let (world, recovered, _runtime) = killed(async || {
+            let world = World::new();
+            let (gate, removals) = (world.bucket.hold(Op::Put), world.bucket.hold(Op::Delete));
+            world.closed("a", b"first").await;
+            world.clock.advance(A_WHILE);
+            gate.arrived(1).await;
+            world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+            world.closed("b", b"b").await;
+            if has_arrived {
+                gate.let_through(1);
+                removals.arrived(1).await;
+                world.closed("a", b"again").await;
+            }
+            world
+        });
+        let mut want = vec![Key::from("b")];
+        if has_arrived {
+            want.insert(0, Key::from("a"));
+            assert_eq!(world.object("a").unwrap(), &b"again"[..]);
+        }
+        assert_eq!(world.bucket.keys(), want);
+        assert_eq!((recovered.uploaded, recovered.kept.len()), (want.len() as u64, 0));
+        assert!(world.ledger.left().is_empty());
+    }
 }

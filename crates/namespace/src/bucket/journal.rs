@@ -56,7 +56,7 @@ pub(super) enum Record {
         /// How many.
         done: u64,
     },
-    /// A file was removed: its object is to go, if it is still this version.
+    /// A file was removed: its object is to go, if it is still that one.
     Remove(Object),
     /// A folder was made: its marker is to be there.
     MakeFolder {
@@ -100,11 +100,14 @@ pub(super) struct NewObject {
     pub(super) metadata: Metadata,
 }
 
-/// One version of an object, and the folder that is to outlive it.
+/// An object as far as it is known, and the folder that is to outlive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) key: Key,
-    pub(super) version: Version,
+    /// The version that is there, or was before one of `uploads` arrived; `None` if there was none.
+    pub(super) version: Option<Version>,
+    /// The ids of uploads that may have made it since, or may yet.
+    pub(super) uploads: Vec<String>,
     /// What the keys of the folder begin with.
     pub(super) folder: Key,
 }
@@ -151,8 +154,14 @@ impl Record {
                 Words::of(7).key(one).key(other).key(between)
             }
             Record::Stage { of, done } => Words::of(8).number(of.0).number(*done),
-            Record::Remove(Object { key, version, folder }) => {
+            Record::Remove(Object { key, version: Some(version), uploads, folder })
+                if uploads.is_empty() =>
+            {
                 Words::of(9).key(key).version(version).key(folder)
+            }
+            Record::Remove(Object { key, version, uploads, folder }) => {
+                let words = Words::of(14).key(key).some_version(version.as_ref()).key(folder);
+                uploads.iter().fold(words, |words, upload| words.field(upload.as_bytes()))
             }
             Record::MakeFolder { marker, metadata } => Words::of(10).key(marker).metadata(metadata),
             Record::RemoveFolder { prefix } => Words::of(11).key(prefix),
@@ -202,8 +211,9 @@ impl Record {
             8 => Record::Stage { of: RecordId(number(rest)?), done: number(rest)? },
             9 => Record::Remove(Object {
                 key: key(rest)?,
-                version: version(rest)?,
+                version: Some(version(rest)?),
                 folder: key(rest)?,
+                uploads: Vec::new(),
             }),
             10 => Record::MakeFolder { marker: key(rest)?, metadata: metadata(rest)? },
             11 => Record::RemoveFolder { prefix: key(rest)? },
@@ -222,6 +232,14 @@ impl Record {
                 let (from, to, folder) = (key(rest)?, key(rest)?, key(rest)?);
                 let (version, over) = (version(rest)?, some(version(rest)?));
                 Record::Renamed { planned: FileMove { from, to, version, over }, folder }
+            }
+            14 => {
+                let (key, version, folder) = (key(rest)?, some(version(rest)?), key(rest)?);
+                let uploads = texts(rest)?;
+                if uploads.is_empty() {
+                    return None;
+                }
+                Record::Remove(Object { key, version, uploads, folder })
             }
             _ => return None,
         };
@@ -303,6 +321,15 @@ fn metadata(rest: &mut &[u8]) -> Option<Metadata> {
     Some(metadata)
 }
 
+/// All that is left.
+fn texts(rest: &mut &[u8]) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    while !rest.is_empty() {
+        texts.push(text(rest)?);
+    }
+    Some(texts)
+}
+
 fn text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(field(rest)?.to_vec()).ok()
 }
@@ -352,7 +379,8 @@ mod tests {
             Record::Stage { of: RecordId(9), done: 2 },
             Record::Remove(Object {
                 key: Key::from("d/f"),
-                version: Version::new("v"),
+                version: Some(Version::new("v")),
+                uploads: Vec::new(),
                 folder: Key::from("d/"),
             }),
             Record::MakeFolder {
@@ -369,6 +397,12 @@ mod tests {
             },
             renamed(None),
             renamed(Some(Version::new("o"))),
+            Record::Remove(Object {
+                key: Key::from("f"),
+                version: None,
+                uploads: vec!["7f".to_owned(), "80".to_owned()],
+                folder: Key::from(""),
+            }),
         ]
     }
 
@@ -384,6 +418,8 @@ mod tests {
         assert_eq!(bytes[13], made);
         let renamed = b"\x01n\x0d\0\0\0\x03d/a\0\0\0\x01b\0\0\0\x02d/\0\0\0\x01v\0\0\0\0";
         assert_eq!(bytes[14], renamed);
+        let removed = b"\x01n\x0e\0\0\0\x01f\0\0\0\0\0\0\0\0\0\0\0\x027f\0\0\0\x0280";
+        assert_eq!(bytes[16], removed);
     }
 
     #[test]

@@ -110,6 +110,10 @@ impl Shared {
         let Some(way) = self.state().way(source, whereabouts[0], to)? else {
             return Ok(Outcome::Waits);
         };
+        if place.1.is_some() && self.state().is_uploaded(&[Some(source), target]) {
+            // Nobody knows yet what will be there.
+            return Ok(Outcome::NotYet);
+        }
         let moved = Moved { from, to, source, target, there: whereabouts[1] };
         match way {
             Way::Here | Way::Unmade
@@ -266,6 +270,11 @@ impl State {
             // A close may have been told where they go, and under which condition.
             Bytes::Edited(_) => None,
         })
+    }
+
+    /// Whether an upload of one of `files` is under way, or may have arrived although it failed.
+    fn is_uploaded(&self, files: &[Option<Ino>]) -> bool {
+        files.iter().flatten().any(|ino| self.tree.uploads.contains_key(ino))
     }
 
     /// Whether the bytes of the file `ino` are this object.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original, Version};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original};
 
 use super::carry::{Cargo, Destination, Route, there};
 use super::journal::{Exchange, FileMove, NewObject, Object, Record};
@@ -136,31 +136,30 @@ impl Shared {
             What::RemoveFolder { prefix } => self.remove_folder(&prefix).await,
             What::MakeObject(object) => self.finish_object(OP, &object).await,
             What::Renamed { planned, folder } => {
-                self.finish_leaving(&folder, (&planned.from, &planned.version)).await?;
+                let (key, version) = (planned.from.clone(), Some(planned.version.clone()));
+                let leaving = Object { key, version, uploads: Vec::new(), folder };
+                self.finish_leaving(&leaving).await?;
                 self.finish_file(&planned).await
             }
         }
     }
 
-    async fn finish_removal(&self, Object { key, version, folder }: &Object) -> Result<()> {
-        match self.finish_leaving(folder, (key, version)).await? {
+    async fn finish_removal(&self, object: &Object) -> Result<()> {
+        match self.finish_leaving(object).await? {
             Leaves::Yes => {
-                let removed = self.remote.delete(key).await;
+                let removed = self.remote.delete(&object.key).await;
                 removed.map_err(|error| Error::remote(OP, error))
             }
             Leaves::Not => Ok(()),
         }
     }
 
-    /// Sees to it that `folder` outlives an object in it that is about to leave, if it is still there.
-    async fn finish_leaving(
-        &self,
-        folder: &Key,
-        (key, version): (&Key, &Version),
-    ) -> Result<Leaves> {
-        if !self.is_still(OP, key, version).await? {
+    /// Sees to it that its folder outlives an object that is about to leave, if it is still there.
+    async fn finish_leaving(&self, object: &Object) -> Result<Leaves> {
+        if !self.is_still(OP, object).await? {
             return Ok(Leaves::Not);
         }
+        let Object { key, folder, .. } = object;
         if !folder.as_bytes().is_empty() && !self.has_others(folder, key).await? {
             let made = self.put_if_absent(folder, Metadata::new()).await;
             made.map_err(|error| Error::remote(OP, error))?;

@@ -53,6 +53,8 @@ pub(super) struct Tree {
     /// The keys of files that are on their way to their names, and what those in folders begin with that
     /// are.
     pub(super) elsewhere: HashMap<Ino, Key>,
+    /// Uploads that may have made the object of a file's name, or may yet, as far as nobody knows.
+    pub(super) uploads: HashMap<Ino, Vec<String>>,
 }
 
 impl Tree {
@@ -93,6 +95,7 @@ impl Tree {
             },
             unrecorded: Vec::new(),
             elsewhere: HashMap::new(),
+            uploads: HashMap::new(),
         }
     }
 
@@ -452,6 +455,7 @@ impl Tree {
 
     fn remove(&mut self, ino: Ino) {
         self.elsewhere.remove(&ino);
+        self.uploads.remove(&ino);
         if let Some(Node { hold: Hold::Idle(tick), .. }) = self.nodes.remove(&ino) {
             self.idle.remove(Some(tick));
         }

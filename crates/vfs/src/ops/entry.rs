@@ -39,10 +39,15 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        if let Some(file) = self.named(parent, &name).await? {
-            self.end_ahead(&file).await;
+        let file = self.named(parent, &name).await?;
+        if let Some(file) = &file {
+            self.end_ahead(file).await;
         }
         let ino = self.namespace.unlink(parent, &name).await?;
+        if let Some(file) = file.filter(|file| file.has_parts_under_way()) {
+            // Only its note tells where its parts are.
+            drop(file.turn().await);
+        }
         self.unname(ino);
         Ok(())
     }
