@@ -21,6 +21,7 @@ mod later;
 mod limit;
 mod moved;
 mod note;
+mod noting;
 mod ops;
 mod order;
 mod origin;

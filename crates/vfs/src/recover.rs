@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-use remote::{Condition, Original};
-use store::{Orphan, OrphanState, Staged};
+use remote::{Condition, Meta, Original, Version};
+use store::{Orphan, OrphanState, Sealed, Staged};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
@@ -84,11 +84,11 @@ impl Vfs {
             base: base.as_ref(),
             begun: None,
         };
-        let mut uploaded = self.uploader.upload(&sealed, &job).await.map_err(Error::from);
-        if uploaded.as_ref().is_err_and(Error::is_changed) {
-            let tries = slice::from_ref(&note.upload);
-            match self.uploader.written_by(&note.key, tries).await {
-                Ok(Some(meta)) => uploaded = Ok(meta.version),
+        let mut uploaded = self.upload_left(&sealed, note, &job).await;
+        if uploaded.as_ref().is_err_and(Error::is_changed) && !note.after.is_empty() {
+            match self.uploader.written_by(&note.key, &note.after).await {
+                // What its earlier self made of the object is not newer.
+                Ok(Some(meta)) => uploaded = self.upload_over(&sealed, (note, &job), &meta).await,
                 Ok(None) => {}
                 Err(error) => uploaded = Err(error.into()),
             }
@@ -114,6 +114,40 @@ impl Vfs {
             }
         }
         Ok(())
+    }
+
+    /// Uploads as `job` says; what arrived before counts.
+    async fn upload_left(
+        &self,
+        sealed: &Arc<Sealed>,
+        note: &Note,
+        job: &UploadJob<'_>,
+    ) -> Result<Version> {
+        let uploaded = self.uploader.upload(sealed, job).await.map_err(Error::from);
+        if !uploaded.as_ref().is_err_and(Error::is_changed) {
+            return uploaded;
+        }
+        let tries = slice::from_ref(&note.upload);
+        match self.uploader.written_by(&note.key, tries).await? {
+            Some(meta) => Ok(meta.version),
+            None => uploaded,
+        }
+    }
+
+    /// As [`Vfs::upload_left`], in the place of the version that `meta` tells of, and with what it lacks
+    /// from there.
+    async fn upload_over(
+        &self,
+        sealed: &Arc<Sealed>,
+        (note, job): (&Note, &UploadJob<'_>),
+        Meta { version, size, .. }: &Meta,
+    ) -> Result<Version> {
+        let condition = Condition::Is(version.clone());
+        let original = job.original.map(|_| Original { key: &note.key, version, size: *size });
+        let base = original
+            .map(|original| self.read_past_cache(original.key, original.version, original.size));
+        let job = UploadJob { condition: &condition, original, base: base.as_ref(), ..*job };
+        self.upload_left(sealed, note, &job).await
     }
 
     fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {

@@ -4,7 +4,7 @@
 
 use quayfs_vfs as vfs;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use namespace::{
     Returns,
 };
 use parking_lot::Mutex;
-use remote::fake::{Fake, Op};
+use remote::fake::{Fake, Gate, Op};
 use remote::{Key, Remote};
 use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
@@ -200,6 +200,12 @@ impl World {
         self.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
     }
 
+    /// What is in the recovery folder.
+    fn recovery(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.dir.path().join("recovery")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
     /// Until nothing waits for its upload.
     async fn settled(&self) {
         while self.vfs.pending().files > 0 {
@@ -239,11 +245,17 @@ impl Grave {
     }
 }
 
-/// Lives until the end of `life`, with all its tasks, and is found again.
-fn killed<L: Future<Output = World>>(life: impl FnOnce() -> L) -> (World, vfs::Recovered, Runtime) {
+/// Lives until the end of `life`, with all its tasks, and is found again. What is held then is never done.
+fn killed<L: Future<Output = (World, Vec<Gate>)>>(
+    life: impl FnOnce() -> L,
+) -> (World, vfs::Recovered, Runtime) {
     let runtime = Runtime::new().unwrap();
-    let grave = runtime.block_on(async { life().await.buried() });
+    let (grave, gates) = runtime.block_on(async {
+        let (world, gates) = life().await;
+        (world.buried(), gates)
+    });
     drop(runtime);
+    drop(gates);
     let runtime = Runtime::new().unwrap();
     let (world, recovered) = runtime.block_on(grave.rise());
     (world, recovered, runtime)
@@ -522,7 +534,7 @@ fn a_file_that_was_removed_while_it_was_uploaded_does_not_come_back_whenever_the
                 removals.arrived(1).await;
                 world.closed("a", b"again").await;
             }
-            world
+            (world, vec![gate, removals])
         });
         let mut want = vec![Key::from("b")];
         if has_arrived {
@@ -532,5 +544,97 @@ fn a_file_that_was_removed_while_it_was_uploaded_does_not_come_back_whenever_the
         assert_eq!(world.bucket.keys(), want);
         assert_eq!((recovered.uploaded, recovered.kept.len()), (want.len() as u64, 0));
         assert!(world.ledger.left().is_empty());
+    }
+}
+
+impl World {
+    /// Writes `bytes` over the beginning of a file, and closes it.
+    async fn overwrite(&self, ino: Ino, bytes: &[u8]) {
+        let handle = self.vfs().open(ino, Access::Write, ME).await.unwrap().handle;
+        self.write(handle, 0, bytes).await;
+        self.close(handle).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_does_not_wait_for_the_upload_of_an_earlier_version() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    let ino = world.closed("a", b"first").await;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.overwrite(ino, b"again").await;
+    world.overwrite(ino, b"third").await;
+    assert_eq!(world.object("a"), None);
+    gate.let_through(1);
+    while world.object("a").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("a").unwrap(), &b"first"[..], "what was sealed");
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.object("a").unwrap(), &b"third"[..]);
+    assert_eq!(world.bucket.calls(Op::Put), 2);
+    assert!(world.vfs.pending().failures.is_empty());
+    let reader = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    assert_eq!(&world.vfs().read(reader, 0, 5).await.unwrap()[..], b"third");
+    world.vfs.release(reader).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_fails_after_a_newer_close_does_not_bring_back_the_older_bytes() {
+    let world = World::new();
+    for loses in [false, true] {
+        let key = if loses { "b" } else { "a" };
+        let gate = world.bucket.hold(Op::Put);
+        if loses {
+            world.bucket.lose_next_answer(Op::Put);
+        } else {
+            world.bucket.fail_next(Op::Put, remote::ErrorKind::Unavailable);
+        }
+        let ino = world.closed(key, b"first").await;
+        world.clock.advance(A_WHILE);
+        gate.arrived(1).await;
+        world.overwrite(ino, b"again").await;
+        drop(gate);
+        world.settled().await;
+        assert_eq!(world.object(key).unwrap(), &b"again"[..]);
+        assert!(world.recovery().is_empty());
+    }
+}
+
+#[test]
+fn the_later_of_two_closed_versions_is_in_the_bucket_although_the_process_dies_in_between() {
+    for was_there in [false, true] {
+        for has_arrived in [false, true] {
+            let (world, recovered, _runtime) = killed(async || {
+                let world = World::new();
+                if was_there {
+                    world.bucket.insert(&Key::from("a"), "older", remote::Metadata::new());
+                    world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap();
+                }
+                let gate = world.bucket.hold(Op::Put);
+                let ino = if was_there {
+                    let ino = world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap().ino;
+                    world.overwrite(ino, b"first").await;
+                    ino
+                } else {
+                    world.closed("a", b"first").await
+                };
+                world.clock.advance(A_WHILE);
+                gate.arrived(1).await;
+                world.overwrite(ino, b"again").await;
+                if has_arrived {
+                    gate.let_through(1);
+                    while world.object("a").is_none_or(|object| object != b"first"[..]) {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                (world, vec![gate])
+            });
+            let what = format!("there {was_there}, arrived {has_arrived}");
+            assert_eq!(world.object("a").unwrap(), &b"again"[..], "{what} {recovered:?}");
+            assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 0), "{what}");
+        }
     }
 }
