@@ -94,7 +94,7 @@ impl Vfs {
     }
 
     /// What is noted of an acknowledged version is of the name and the attributes of now.
-    fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
+    pub(crate) fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
         let again = if self.namespace.said(file.ino()) == aimed.said {

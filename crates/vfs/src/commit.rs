@@ -81,6 +81,7 @@ impl Vfs {
         if matches!(committed, Ok(Step::PublishedEarlier)) {
             committed = self.commit_once(file, turn, upto).await;
         }
+        file.uploading(None);
         let counter = match &committed {
             Ok(Step::Nothing) => return Ok(()),
             Ok(Step::Published | Step::PublishedEarlier) => Counter::UploadsDone,
@@ -118,7 +119,12 @@ impl Vfs {
         let mut stream = file.stream.stop().await;
         // Until the upload is published the file keeps its name, or stays without one.
         let _name = self.namespace.settle(file.ino()).await?;
-        let earlier = file.acknowledged.lock().take();
+        let earlier = {
+            let mut acknowledged = file.acknowledged.lock();
+            // It stays promised.
+            file.uploading(acknowledged.as_ref().map(|version| version.aimed.upload.as_str()));
+            acknowledged.take()
+        };
         let is_awaited = upto != Upto::Acknowledged || !self.handles.is_written(file);
         let is_newer_asked = upto != Upto::Acknowledged && staged.is_written();
         let (chosen, step) = match (&earlier, upto) {
@@ -183,7 +189,6 @@ impl Vfs {
                 if let Some(turn) = lent {
                     file.keep_sealing(turn).await;
                 }
-                file.uploading(None);
                 uploaded.map(|version| (now, version))
             }
             Err(error) => Err(error),

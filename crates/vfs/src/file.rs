@@ -370,6 +370,11 @@ impl File {
         *self.uploading.lock() = upload.map(str::to_owned);
     }
 
+    /// The upload that is under way.
+    pub(crate) fn upload_under_way(&self) -> Option<String> {
+        self.uploading.lock().clone()
+    }
+
     /// Uploads that may have arrived, or may yet, before another one.
     pub(crate) fn earlier_uploads(&self) -> Vec<String> {
         self.unanswered.lock().iter().cloned().chain(self.uploading.lock().clone()).collect()

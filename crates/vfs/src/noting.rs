@@ -16,7 +16,10 @@ impl Vfs {
         let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
         let said = aimed.said.clone();
         let after = file.earlier_uploads();
-        let note = self.note(&aimed.target, &aimed.upload);
+        // Where the bytes belong after a crash, not where an upload goes that is about to begin.
+        let destination = self.namespace.destination(file.ino());
+        let target = destination.as_ref().unwrap_or(&aimed.target);
+        let note = self.note(target, &aimed.upload);
         Note { origin_bytes, begun, after, said, ..note }.to_bytes()
     }
 
@@ -24,7 +27,7 @@ impl Vfs {
     /// else is to be said of the file matters only when they are sealed for it.
     pub(crate) fn note_of(&self, file: &File, name: Named, upload: &str) -> Result<Vec<u8>> {
         match name {
-            Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
+            Named::Yes => match self.namespace.destination(file.ino()).map_err(Error::from) {
                 Ok(target) => {
                     let said = match upload {
                         "" => Vec::new(),

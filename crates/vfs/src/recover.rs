@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
+use namespace::Belongs;
 use remote::{Condition, Meta, Original, Version};
 use store::{Orphan, OrphanState, Sealed, Staged};
 use transfer::UploadJob;
@@ -24,10 +25,18 @@ pub struct Recovered {
     pub waiting: u64,
 }
 
+/// Whether it is known of all bytes where they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    All,
+    Some,
+}
+
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
         let mut recovered = Recovered::default();
+        let mut found = Found::All;
         for Orphan { staged, note, state } in self.store.orphans()? {
             if note.is_empty() {
                 // The bytes of a file that had lost its name.
@@ -40,6 +49,11 @@ impl Vfs {
                 continue;
             }
             self.clear_stream(&note).await;
+            let Some(note) = self.where_it_belongs(&staged, note, state).await? else {
+                found = Found::Some;
+                recovered.waiting += 1;
+                continue;
+            };
             match state {
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
                 OrphanState::Open => {
@@ -48,7 +62,37 @@ impl Vfs {
                 }
             }
         }
+        if found == Found::All {
+            self.namespace.carried_all();
+        }
         Ok(recovered)
+    }
+
+    /// The note of what was renamed names its new object from now on. `None` if that has to wait.
+    async fn where_it_belongs(
+        &self,
+        staged: &Staged,
+        note: Note,
+        state: OrphanState,
+    ) -> Result<Option<Note>> {
+        if state == OrphanState::Open {
+            return Ok(Some(note));
+        }
+        let (key, condition, said) = (note.key.clone(), note.condition.clone(), note.said.clone());
+        match self.namespace.carried(&note.upload, Belongs { key, condition, said }).await {
+            Ok(Some(Belongs { key, condition, said })) => {
+                let moved = Note { key, condition, said, ..note.clone() };
+                if moved != note {
+                    staged.set_note(&moved.to_bytes())?;
+                }
+                Ok(Some(moved))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
+                Ok(None)
+            }
+        }
     }
 
     /// Uploads a sealed version, if the object is still the one that it replaces.

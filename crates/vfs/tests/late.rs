@@ -416,34 +416,120 @@ async fn a_failed_upload_is_tried_again_and_survives_the_process_all_the_same() 
     assert!(world.vfs.pending().failures.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_edit_that_was_closed_is_uploaded_before_its_file_or_folder_is_moved() {
-    // A crash in between would find the edit under a name whose object has moved.
-    for is_folder in [false, true] {
+impl World {
+    /// A file `a`, or `d/a`, of which an edit was closed, and with the folder also a new file in it.
+    async fn edited(is_folder: bool) -> World {
         let world = World::new();
-        let (from, key) = if is_folder { ("d", "d/a") } else { ("a", "a") };
+        let (top, key) = if is_folder { ("d", "d/a") } else { ("a", "a") };
         world.bucket.insert(&Key::from(key), "first", remote::Metadata::new());
-        let mut top = world.vfs().lookup(Ino::ROOT, name(from)).await.unwrap().ino;
+        let mut ino = world.vfs().lookup(Ino::ROOT, name(top)).await.unwrap().ino;
         if is_folder {
-            top = world.vfs().lookup(top, name("a")).await.unwrap().ino;
+            world.closed_in(ino, "new", b"new").await;
+            ino = world.vfs().lookup(ino, name("a")).await.unwrap().ino;
         }
-        let handle = world.vfs().open(top, Access::Write, ME).await.unwrap().handle;
-        world.write(handle, 0, b"again").await;
-        world.close(handle).await;
+        world.overwrite(ino, b"again").await;
         assert_eq!(world.object(key).unwrap(), &b"first"[..]);
-        let gate = world.bucket.hold(Op::Copy);
-        let vfs = world.vfs();
-        let names = ((Ino::ROOT, name(from)), (Ino::ROOT, name("to")));
-        let renaming = tokio::spawn(vfs.rename(names.0, names.1, RenameMode::Replace));
-        gate.arrived(1).await;
-        assert_eq!(world.object(key).unwrap(), &b"again"[..]);
-        drop(gate);
-        renaming.await.unwrap().unwrap();
-        assert_eq!(world.vfs.drain().await, []);
-        let to = if is_folder { "to/a" } else { "to" };
-        assert_eq!(world.object(to).unwrap(), &b"again"[..]);
-        assert_eq!(world.object(key), None);
+        world
     }
+
+    async fn closed_in(&self, dir: Ino, key: &str, bytes: &[u8]) {
+        let making = self.vfs().create(dir, name(key), NODE, Access::Write, (ME, false));
+        let handle = making.await.unwrap().1.handle;
+        self.write(handle, 0, bytes).await;
+        self.close(handle).await;
+    }
+
+    fn objects(&self) -> Vec<(String, Bytes)> {
+        let keys = self.bucket.keys().into_iter();
+        keys.map(|key| (key.to_string(), self.bucket.bytes(&key).unwrap())).collect()
+    }
+}
+
+fn owned(objects: &[(&str, &'static str)]) -> Vec<(String, Bytes)> {
+    objects.iter().map(|&(key, bytes)| (key.to_owned(), Bytes::from(bytes))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_closed_and_not_uploaded_is_renamed_at_once_and_gets_there() {
+    for is_folder in [false, true] {
+        let world = World::edited(is_folder).await;
+        let gate = world.bucket.hold(Op::Copy);
+        world.rename(if is_folder { "d" } else { "a" }, "to").await;
+        gate.arrived(1).await;
+        if is_folder {
+            let to = world.vfs().lookup(Ino::ROOT, name("to")).await.unwrap().ino;
+            world.closed_in(to, "newer", b"newer").await;
+        }
+        assert_eq!(world.bucket.calls(Op::Put), 0);
+        drop(gate);
+        assert_eq!(world.vfs.drain().await, []);
+        let want: &[_] = if is_folder {
+            &[("to/a", "again"), ("to/new", "new"), ("to/newer", "newer")]
+        } else {
+            &[("to", "again")]
+        };
+        assert_eq!(world.objects(), owned(want));
+        assert!(world.ledger.left().is_empty());
+        assert!(world.recovery().is_empty());
+    }
+}
+
+#[test]
+fn what_was_closed_is_under_the_new_name_of_its_file_or_folder_whenever_the_process_dies() {
+    for is_folder in [false, true] {
+        for held in [Op::Copy, Op::Delete] {
+            let (world, recovered, runtime) = killed(async || {
+                let world = World::edited(is_folder).await;
+                let gate = world.bucket.hold(held);
+                world.rename(if is_folder { "d" } else { "a" }, "to").await;
+                gate.arrived(1).await;
+                if is_folder {
+                    let to = world.vfs().lookup(Ino::ROOT, name("to")).await.unwrap().ino;
+                    world.closed_in(to, "newer", b"newer").await;
+                }
+                (world, vec![gate])
+            });
+            let want: &[_] = if is_folder {
+                &[("to/a", "again"), ("to/new", "new"), ("to/newer", "newer")]
+            } else {
+                &[("to", "again")]
+            };
+            assert_eq!(world.objects(), owned(want), "{held:?} {recovered:?}");
+            assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
+            assert!(world.ledger.left().is_empty());
+            drop((world, runtime));
+        }
+    }
+}
+
+#[test]
+fn what_was_closed_below_a_renamed_folder_is_under_its_new_name_although_its_recovery_dies_too() {
+    let runtime = Runtime::new().unwrap();
+    let (grave, gates) = runtime.block_on(async {
+        let world = World::edited(true).await;
+        let gate = world.bucket.hold(Op::Copy);
+        world.rename("d", "to").await;
+        gate.arrived(1).await;
+        (world.buried(), gate)
+    });
+    drop(runtime);
+    drop(gates);
+    // The next process makes the move, and dies before it has looked for what goes along.
+    let runtime = Runtime::new().unwrap();
+    let grave = runtime.block_on(async {
+        let Grave { bucket, clock, ledger, dir } = grave;
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        assert_eq!(names.replay(ledger.left()).await.waiting, 0);
+        drop(vfs);
+        Grave { bucket, clock, ledger, dir }
+    });
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    let want = [("to/a", "again"), ("to/new", "new")];
+    assert_eq!(world.objects(), owned(&want), "{recovered:?}");
+    assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
+    assert!(world.ledger.left().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,6 +77,23 @@ pub(super) enum Record {
         /// An earlier record of it, which this one stands for.
         instead: Option<RecordId>,
     },
+    /// A folder was given another name: everything that begins with its prefix is to move.
+    RenamedFolder {
+        /// The old prefix.
+        from: Key,
+        /// The new one.
+        to: Key,
+        /// What the keys of the folder begin with that is to outlive it; empty if that need not be
+        /// looked after.
+        folder: Key,
+    },
+    /// Bytes that were promised to be uploaded below the old name of a move belong below the new one.
+    Carries {
+        /// The move.
+        of: RecordId,
+        /// The ids of their uploads.
+        uploads: Vec<String>,
+    },
     /// A file was given another name: its object is to move there.
     Renamed {
         /// What moves.
@@ -175,6 +192,13 @@ impl Record {
                 let words = Words::of(13).key(from).key(to).key(folder);
                 words.version(version).some_version(over.as_ref())
             }
+            Record::RenamedFolder { from, to, folder } => {
+                Words::of(15).key(from).key(to).key(folder)
+            }
+            Record::Carries { of, uploads } => {
+                let words = Words::of(16).number(of.0);
+                uploads.iter().fold(words, |words, upload| words.field(upload.as_bytes()))
+            }
         };
         Subject::Names.record(&words.0)
     }
@@ -241,6 +265,8 @@ impl Record {
                 }
                 Record::Remove(Object { key, version, uploads, folder })
             }
+            15 => Record::RenamedFolder { from: key(rest)?, to: key(rest)?, folder: key(rest)? },
+            16 => Record::Carries { of: RecordId(number(rest)?), uploads: texts(rest)? },
             _ => return None,
         };
         rest.is_empty().then_some(record)
@@ -403,6 +429,12 @@ mod tests {
                 uploads: vec!["7f".to_owned(), "80".to_owned()],
                 folder: Key::from(""),
             }),
+            Record::RenamedFolder {
+                from: Key::from("a/d/"),
+                to: Key::from("e/"),
+                folder: Key::from("a/"),
+            },
+            Record::Carries { of: RecordId(7), uploads: vec!["7f".to_owned()] },
         ]
     }
 
@@ -420,6 +452,8 @@ mod tests {
         assert_eq!(bytes[14], renamed);
         let removed = b"\x01n\x0e\0\0\0\x01f\0\0\0\0\0\0\0\0\0\0\0\x027f\0\0\0\x0280";
         assert_eq!(bytes[16], removed);
+        assert_eq!(bytes[17], b"\x01n\x0f\0\0\0\x04a/d/\0\0\0\x02e/\0\0\0\x02a/");
+        assert_eq!(bytes[18], b"\x01n\x10\0\0\0\0\0\0\0\x07\0\0\0\x027f");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use remote::{Condition, Extent, Key, Version};
 use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
+use super::tree::Tree;
 use crate::{Content, Error, ErrorKind, Published, Result, Target};
 
 /// Uploads of one file that may have arrived although they failed. Only one of them can be the object,
@@ -46,8 +47,21 @@ impl Shared {
 
     /// Where the bytes of the file `ino` go.
     pub(super) fn target(&self, ino: Ino) -> Result<Target> {
+        self.target_at(ino, Tree::key)
+    }
+
+    /// Where the bytes of the file `ino` are to be when the folders above it are where their names say.
+    pub(super) fn destination(&self, ino: Ino) -> Result<Target> {
+        self.target_at(ino, Tree::key_at_last)
+    }
+
+    fn target_at(
+        &self,
+        ino: Ino,
+        key: fn(&Tree, &'static str, Ino) -> Result<Key>,
+    ) -> Result<Target> {
         let state = self.state();
-        let key = state.tree.key("target", ino)?;
+        let key = key(&state.tree, "target", ino)?;
         let node = state.tree.node(ino).expect("it has a key");
         let Kind::File(file) = &node.kind else {
             return Err(Error::node(ErrorKind::IsDirectory, "target", ino));

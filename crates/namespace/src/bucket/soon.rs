@@ -10,7 +10,7 @@ use remote::{
     Condition, Entry as Listed, ErrorKind as RemoteErrorKind, Key, Metadata, PutOptions, UPLOAD_ID,
 };
 
-use super::carry::there;
+use super::carry::{is_prefix, there};
 use super::change::{Change, Made};
 use super::journal::{Object, Record};
 use super::keys;
@@ -200,6 +200,7 @@ impl Shared {
             }
             Change::MakeObject { ino, number } => self.send_object(*ino, *number).await,
             Change::Move(moving) => self.move_in_bucket(moving, age).await,
+            Change::MoveTree(moving) => self.move_tree_in_bucket(moving).await,
             Change::Rest(slot) => {
                 let Some(rest) = slot.take() else { return Ok(()) };
                 let finished = self.finish_rest(*rest).await;
@@ -261,14 +262,18 @@ impl Shared {
         }
     }
 
-    /// Whether anything but `key` is shown below `folder`, or the folder has a marker.
+    /// Whether anything but `key`, or what begins with it if it is a prefix, is shown below `folder`, or the
+    /// folder has a marker.
     pub(super) async fn has_others(&self, folder: &Key, key: &Key) -> Result<bool> {
         let mut request = listing::below(folder, listing::PAGE_ENTRIES_MAX);
         loop {
             let page = self.remote.list(&request).await;
             let page = page.map_err(|error| Error::remote("replay", error))?;
+            let leaves = |found: &Key| {
+                found == key || is_prefix(key) && found.as_bytes().starts_with(key.as_bytes())
+            };
             let other =
-                |entry: &Listed| entry.key() != key && !keys::is_hidden(folder, entry.key());
+                |entry: &Listed| !leaves(entry.key()) && !keys::is_hidden(folder, entry.key());
             if page.entries.iter().any(other) {
                 return Ok(true);
             }
@@ -309,6 +314,7 @@ impl Shared {
             }
             Change::MakeObject { ino, number } => self.give_up_making(*ino, *number),
             Change::Move(moving) => self.give_up_moving(moving),
+            Change::MoveTree(moving) => self.give_up_tree(moving),
             // The journal has it, for the next mount.
             Change::Rest(_) => {}
         }

@@ -73,11 +73,9 @@ impl Vfs {
         for file in self.staged_at(from.0, &from.1).await? {
             self.end_ahead(&file).await;
         }
-        if self.options.commit == Commit::Async {
+        if self.options.commit == Commit::Async && mode == RenameMode::Exchange {
             self.send_acknowledged(from.0, &from.1).await?;
-            if mode == RenameMode::Exchange {
-                self.send_acknowledged(to.0, &to.1).await?;
-            }
+            self.send_acknowledged(to.0, &to.1).await?;
         }
         let replaced = self.named(to.0, &to.1).await?;
         if let Some(file) = &replaced {
@@ -119,7 +117,7 @@ impl Vfs {
     }
 
     /// Brings into the bucket what closes were told is safe of the file or folder `name`, as far as a
-    /// crash in the middle of its rename could leave it under the old name: what only this mount has
+    /// crash in the middle of an exchange could leave it under the old name: what only this mount has
     /// of a file moves with its note, all at once.
     async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
         let is_single = |file: &Arc<File>| {
