@@ -175,3 +175,14 @@ mod tests {
         }
     }
 }
+
+/// What a process noted of bytes that it was to upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belongs {
+    /// The object that they were to become.
+    pub key: Key,
+    /// What had to hold of it.
+    pub condition: Condition,
+    /// What was to be [said](crate::Namespace::said) of it.
+    pub said: Vec<u8>,
+}

@@ -26,6 +26,13 @@ pub trait Users: fmt::Debug + Send + Sync + 'static {
     /// The bytes of the file `ino`, which is in use, are in other objects from now on, or are to be
     /// uploaded to another one: the old ones go when this returns.
     fn moved(&self, ino: Ino, content: Content);
+
+    /// The ids of the uploads of the file `ino` that are under way, or that somebody was promised, as they are
+    /// noted for who finds its bytes after a crash.
+    fn promised(&self, ino: Ino) -> Vec<String> {
+        let _ = ino;
+        Vec::new()
+    }
 }
 
 /// While it is held, a file keeps the name it has, or stays without one.

@@ -22,6 +22,7 @@ mod later;
 mod limit;
 mod moved;
 mod note;
+mod noting;
 mod ops;
 mod order;
 mod origin;

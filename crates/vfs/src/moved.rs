@@ -18,12 +18,22 @@ impl Users for Vfs {
         }
     }
 
+    fn promised(&self, ino: Ino) -> Vec<String> {
+        let Some(file) = self.files.find(ino) else { return Vec::new() };
+        let acknowledged = file.acknowledged.lock();
+        let promised = acknowledged.as_ref().map(|version| version.aimed.upload.clone());
+        promised.into_iter().chain(file.upload_under_way()).collect()
+    }
+
     fn moved(&self, ino: Ino, content: Content) {
         let Some(file) = self.files.find(ino) else { return };
         // It was for the old name.
         self.end_stream(&file);
         if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
             staged.origin_moved(identity);
+            if let Some(version) = &mut *file.acknowledged.lock() {
+                version.sealed.origin_moved(identity);
+            }
         }
         if let Err(error) = self.follow(&file, content).and_then(|()| self.note_anew(&file)) {
             tracing::warn!(%ino, %error, "an open file cannot follow its object");
@@ -46,11 +56,13 @@ impl Vfs {
     /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
+        if file.acknowledged.lock().is_some() {
+            return self.note_again(file, &staged);
+        }
         let _order = file.noting.lock();
         if file.state.read().name == Named::No {
             return Ok(());
         }
-        let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
-        Ok(staged.set_note(&self.note_of(file, Named::Yes, &upload.unwrap_or_default())?)?)
+        Ok(staged.set_note(&self.note_of(file, Named::Yes, "")?)?)
     }
 }
