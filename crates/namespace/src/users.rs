@@ -32,6 +32,13 @@ pub trait Users: fmt::Debug + Send + Sync + 'static {
     fn put_aside(&self, ino: Ino, content: Content) {
         self.moved(ino, content);
     }
+
+    /// The ids of the uploads of the file `ino` that are under way, or that somebody was promised, as they are
+    /// noted for who finds its bytes after a crash.
+    fn promised(&self, ino: Ino) -> Vec<String> {
+        let _ = ino;
+        Vec::new()
+    }
 }
 
 /// While it is held, a file keeps the name it has, or stays without one.

@@ -3,12 +3,12 @@
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;
+mod row;
 mod schema;
 pub(crate) mod staged;
 pub(crate) mod versions;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use self::later::{Later, Outcome};
-use self::staged::{NewRow, StagedId};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -189,27 +188,6 @@ impl Db {
                 Ok(())
             }
         }
-    }
-
-    /// Makes one change whose order among those that wait does not matter, and not with them. If it is of
-    /// a staged file that nothing is recorded of yet, it is told how it was to be recorded, and does that too.
-    fn write_ahead<T>(
-        &self,
-        op: &'static str,
-        id: StagedId,
-        change: impl FnOnce(&Connection, &NewRow) -> rusqlite::Result<T>,
-    ) -> Option<Result<T>> {
-        let connection = self.connection.lock();
-        let mut waiting = self.later.lock();
-        let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id);
-        let later = waiting.iter().rposition(is_it).map(|at| waiting.remove(at))?;
-        drop(waiting);
-        let row = Arc::clone(later.staged().expect("it is the one"));
-        let changed = change(&connection, &row);
-        if changed.is_err() {
-            self.later.lock().insert(0, later);
-        }
-        Some(changed.map_err(|error| Error::db(op, &self.path, error)))
     }
 
     /// Makes the changes that wait, if they are many. For who has time.

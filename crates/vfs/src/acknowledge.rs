@@ -7,9 +7,9 @@ use std::time::Duration;
 use base::Ino;
 use store::{ErrorKind, Staged};
 
-use crate::aimed::{Acknowledged, Aimed, Upto};
+use crate::aimed::{Acknowledged, Aimed};
 use crate::errno::{Error, Result};
-use crate::file::{File, Turn};
+use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
 
 /// How long an upload waits after a close. Files that are removed, renamed or written again at once
@@ -42,27 +42,32 @@ impl Vfs {
         if PENDING_FILES_MAX <= self.later.len() {
             return self.commit(file).await;
         }
-        let turn = file.turn().await;
-        match self.acknowledge_in_turn(file, &turn).await {
+        let sealing = file.sealing().await;
+        let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
+        drop(sealing);
+        match acknowledged {
             Ok(()) => {}
             // What the kernel may write to has no room for two versions.
             Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
-                return self.commit_in_turn(file, &turn, Upto::Now).await;
+                return self.commit(file).await;
             }
             Err(error) => return Err(error),
         }
         if self.namespace.is_moving(file.ino()) {
             // What was noted is of the object under its old name: nobody could finish it.
-            return self.commit_in_turn(file, &turn, Upto::Now).await;
+            return self.commit(file).await;
         }
-        drop(turn);
         if file.is_dirty() {
             self.commit_after(file, UPLOAD_DELAY);
         }
         Ok(())
     }
 
-    async fn acknowledge_in_turn(self: &Arc<Self>, file: &Arc<File>, _turn: &Turn) -> Result<()> {
+    async fn acknowledge_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        _sealing: &Sealing,
+    ) -> Result<()> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(()) };
         if !file.is_dirty() || !staged.is_written() {
             return Ok(());
@@ -89,7 +94,7 @@ impl Vfs {
     }
 
     /// What is noted of an acknowledged version is of the name and the attributes of now.
-    fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
+    pub(crate) fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
         let again = if self.namespace.said(file.ino()) == aimed.said {

@@ -19,6 +19,13 @@ impl Users for Vfs {
         }
     }
 
+    fn promised(&self, ino: Ino) -> Vec<String> {
+        let Some(file) = self.files.find(ino) else { return Vec::new() };
+        let acknowledged = file.acknowledged.lock();
+        let promised = acknowledged.as_ref().map(|version| version.aimed.upload.clone());
+        promised.into_iter().chain(file.upload_under_way()).collect()
+    }
+
     fn moved(&self, ino: Ino, content: Content) {
         self.goes_on(ino, content, Notes::Anew);
     }
@@ -46,6 +53,9 @@ impl Vfs {
         self.end_stream(&file);
         if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
             staged.origin_moved(identity);
+            if let Some(version) = &mut *file.acknowledged.lock() {
+                version.sealed.origin_moved(identity);
+            }
         }
         let noted = self.follow(&file, content).and_then(|()| match notes {
             Notes::Anew => self.note_anew(&file),
@@ -70,12 +80,14 @@ impl Vfs {
     /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
+        if file.acknowledged.lock().is_some() {
+            return self.note_again(file, &staged);
+        }
         let _order = file.noting.lock();
         if file.state.read().name == Named::No {
             return Ok(());
         }
-        let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
-        let note = self.note_of(file, Named::Yes, &upload.unwrap_or_default())?;
+        let note = self.note_of(file, Named::Yes, "")?;
         self.set_note(file, &staged, &note)
     }
 

@@ -11,6 +11,7 @@ use store::Store;
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
+use crate::beside::Beside;
 use crate::errno::Result;
 use crate::files::Files;
 use crate::handles::Handles;
@@ -55,6 +56,8 @@ pub struct Vfs {
     pub(crate) inodes: Inodes,
     pub(crate) files: Files,
     pub(crate) handles: Handles,
+    /// Small files that are fetched before they are opened.
+    pub(crate) beside: Beside,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
     /// Writers that wait for room.
@@ -120,6 +123,7 @@ impl Vfs {
             inodes,
             files: Files::default(),
             handles: Handles::default(),
+            beside: Beside::default(),
             later: Later::default(),
             failures: Mutex::default(),
             left: Mutex::default(),
@@ -162,6 +166,9 @@ impl Vfs {
         size: u64,
         extents: Vec<Extent>,
     ) -> Result<Arc<Download>> {
+        if let Some(under_way) = self.beside.under_way(identity) {
+            return Ok(under_way);
+        }
         match self.store.cached(identity, size) {
             Ok(cached) => Ok(Download::new(&self.fetcher, cached, extents)),
             Err(error) if error.kind == store::ErrorKind::Full => {

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
+use super::carries::Carries;
 use super::changes::Changes;
 use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) makings: Makings,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
+    pub(super) carries: Carries,
     /// How many changes of names may still be gone on with while the store fails.
     pub(super) rests: Arc<Semaphore>,
 }

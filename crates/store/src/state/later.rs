@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::{Error, ErrorCode, Transaction};
 
-use super::staged::NewRow;
+use super::row::NewRow;
 
 type Change = dyn Fn(&Transaction<'_>) -> rusqlite::Result<()> + Send;
 

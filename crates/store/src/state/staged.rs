@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::later::Later;
+use super::row::NewRow;
 use super::versions::{VersionNews, forget_version, save_version};
-use super::{Boot, Db, signed, unsigned};
-use crate::error::Result;
+use super::{Db, signed, unsigned};
+use crate::error::{Error, Result};
 use crate::granule;
 use crate::layout::VersionName;
 use crate::piece::PieceV1;
@@ -80,51 +81,6 @@ pub(crate) struct NewStaged<'a> {
     pub state: StagedState,
 }
 
-/// A new row that waits.
-#[derive(Debug)]
-pub(crate) struct NewRow {
-    /// Its number.
-    pub id: StagedId,
-    boot: Boot,
-    file: String,
-    note: Vec<u8>,
-    state: StagedState,
-}
-
-impl NewRow {
-    /// Records it as it is.
-    pub(super) fn insert(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        let new = NewStaged { file: &self.file, note: &self.note, state: self.state };
-        insert(transaction, (self.id, self.boot), &new, (None, 0))
-    }
-
-    /// Records it as sealed, in one statement.
-    fn insert_sealed(
-        &self,
-        connection: &Connection,
-        (epoch, size): (u64, u64),
-        note: Option<&[u8]>,
-        piece: Option<&PieceV1>,
-    ) -> rusqlite::Result<()> {
-        connection
-            .prepare_cached(
-                "INSERT INTO staged (id, file, state, note, identity, epoch, size, boot, map)
-                 VALUES (?1, ?2, ?3, ?4, NULL, ?5, ?6, ?7, ?8)",
-            )?
-            .execute(params![
-                self.id.0,
-                self.file,
-                StagedState::Sealed.code(),
-                note.unwrap_or(&self.note),
-                signed(epoch),
-                signed(size),
-                self.boot.0,
-                piece.map(PieceV1::encode),
-            ])?;
-        Ok(())
-    }
-}
-
 /// How many staged files are told of at most.
 const ROWS_TOLD_MAX: u32 = 100_000;
 
@@ -142,9 +98,9 @@ impl Db {
     /// Records a new staged file, later: at the latest with its first seal. What nobody was promised
     /// may lose its name.
     pub(crate) fn insert_staged(&self, new: &NewStaged<'_>) -> Result<StagedId> {
-        let (id, boot) = (StagedId(self.new_row()), self.boot());
-        let (file, note, state) = (new.file.to_owned(), new.note.to_vec(), new.state);
-        self.write_later("stage", Later::insert(NewRow { id, boot, file, note, state }))?;
+        let row = self.row_of_new(new);
+        let id = StagedId(row.id);
+        self.write_later("stage", Later::insert(row))?;
         Ok(id)
     }
 
@@ -156,10 +112,12 @@ impl Db {
         (identity, size): (&[u8], u64),
         pieces: &[(usize, PieceV1)],
     ) -> Result<StagedId> {
-        let (id, boot) = (StagedId(self.new_row()), self.boot());
+        let row = self.row_of_new(new);
+        let row = NewRow { identity: Some(identity.to_vec()), size: signed(size), ..row };
+        let id = StagedId(row.id);
         self.write("take version", |transaction| {
             forget_version(transaction, name)?;
-            insert(transaction, (id, boot), new, (Some(identity), size))?;
+            row.insert(transaction)?;
             store_pieces(transaction, id, pieces)?;
             Ok(id)
         })
@@ -200,8 +158,13 @@ impl Db {
     ) -> Result<()> {
         let (first, further) = split_first(pieces);
         if further.is_empty() {
-            let sealed = self.write_ahead("seal", id, |connection, row| {
-                row.insert_sealed(connection, (epoch, size), note, first)
+            let sealed = self.insert_ahead("seal", id, |row| NewRow {
+                state: StagedState::Sealed.code(),
+                note: note.map_or_else(|| row.note.clone(), <[u8]>::to_vec),
+                epoch: signed(epoch),
+                size: signed(size),
+                map: first.map(PieceV1::encode),
+                ..row.clone()
             });
             if let Some(sealed) = sealed {
                 return sealed;
@@ -234,6 +197,40 @@ impl Db {
                 .execute(params![id.0, signed(first_beyond)])?;
             store_further(transaction, id, further)
         })
+    }
+
+    fn row_of_new(&self, new: &NewStaged<'_>) -> NewRow {
+        NewRow {
+            id: self.new_row(),
+            boot: self.boot().0,
+            file: new.file.to_owned(),
+            state: new.state.code(),
+            note: new.note.to_vec(),
+            identity: None,
+            epoch: 0,
+            size: 0,
+            map: None,
+        }
+    }
+
+    /// Records a staged file at once, as `grown` says, if it waits to be recorded; the changes that wait
+    /// with it go on waiting.
+    fn insert_ahead(
+        &self,
+        op: &'static str,
+        id: StagedId,
+        grown: impl FnOnce(&NewRow) -> NewRow,
+    ) -> Option<Result<()>> {
+        let connection = self.connection.lock();
+        let mut waiting = self.later.lock();
+        let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id.0);
+        let later = waiting.iter().rposition(is_it).map(|at| waiting.remove(at))?;
+        drop(waiting);
+        let inserted = grown(later.staged().expect("it is the one")).insert(&connection);
+        if inserted.is_err() {
+            self.later.lock().insert(0, later);
+        }
+        Some(inserted.map_err(|error| Error::db(op, &self.path, error)))
     }
 
     /// Records what is known of a staged file's bytes.
@@ -337,29 +334,6 @@ impl Db {
             Ok(Some(pieces))
         })
     }
-}
-
-fn insert(
-    transaction: &Transaction<'_>,
-    (id, boot): (StagedId, Boot),
-    new: &NewStaged<'_>,
-    (identity, size): (Option<&[u8]>, u64),
-) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO staged (id, file, state, note, identity, epoch, size, boot)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7)",
-        )?
-        .execute(params![
-            id.0,
-            new.file,
-            new.state.code(),
-            new.note,
-            identity,
-            signed(size),
-            boot.0
-        ])?;
-    Ok(())
 }
 
 fn set_note(transaction: &Transaction<'_>, id: StagedId, note: &[u8]) -> rusqlite::Result<()> {

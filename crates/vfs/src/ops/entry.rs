@@ -41,10 +41,15 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        if let Some(file) = self.named(parent, &name).await? {
-            self.end_ahead(&file).await;
+        let file = self.named(parent, &name).await?;
+        if let Some(file) = &file {
+            self.end_ahead(file).await;
         }
         let ino = self.namespace.unlink(parent, &name).await?;
+        if let Some(file) = file.filter(|file| file.has_parts_under_way()) {
+            // Only its note tells where its parts are.
+            drop(file.turn().await);
+        }
         self.unname(ino);
         Ok(())
     }
@@ -70,11 +75,9 @@ impl Vfs {
         for file in self.staged_at(from.0, &from.1).await? {
             self.end_ahead(&file).await;
         }
-        if self.options.commit == Commit::Async {
+        if self.options.commit == Commit::Async && mode == RenameMode::Exchange {
             self.send_acknowledged(from.0, &from.1).await?;
-            if mode == RenameMode::Exchange {
-                self.send_acknowledged(to.0, &to.1).await?;
-            }
+            self.send_acknowledged(to.0, &to.1).await?;
         }
         let replaced = self.named(to.0, &to.1).await?;
         if let Some(file) = &replaced {
@@ -125,7 +128,7 @@ impl Vfs {
     }
 
     /// Brings into the bucket what closes were told is safe of the file or folder `name`, as far as a
-    /// crash in the middle of its rename could leave it under the old name: what only this mount has
+    /// crash in the middle of an exchange could leave it under the old name: what only this mount has
     /// of a file moves with its note, all at once.
     async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
         let is_single = |file: &Arc<File>| {
