@@ -117,10 +117,8 @@ mod tests {
     fn no_more_threads_are_remembered_than_are_allowed_to() {
         let thread = std::thread::spawn(|| {
             let (processes, thread) = (Processes::default(), own_thread());
-            processes
-                .known
-                .lock()
-                .extend((0..THREADS_MAX as u32).map(|other| (1 << 30 | other, 1)));
+            let others = (1 << 30..).map(|other| (other, 1)).take(THREADS_MAX);
+            processes.known.lock().extend(others);
             processes.of(thread);
             processes.known.into_inner().len()
         });

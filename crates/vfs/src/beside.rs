@@ -1,17 +1,13 @@
 //! Fetches the small files of a folder that is read file by file, before they are opened.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Weak};
 
 use base::Counter;
 use futures::{StreamExt, stream};
 use namespace::{InFolder, Neighbour};
-use parking_lot::Mutex;
-use transfer::Download;
 
 use crate::file::{Bytes, File};
-use crate::trail::{Fetch, Trails};
+use crate::trail::Fetch;
 use crate::vfs::Vfs;
 
 /// Larger files have readers of their own, whose reads say what they want.
@@ -23,21 +19,6 @@ const WHOLE_FILES_MAX: usize = 4096;
 
 /// Files of one folder that are fetched at a time: each is open meanwhile.
 const FILES_AT_A_TIME: usize = 64;
-
-/// Who follows which folder, and what is under way.
-#[derive(Debug, Default)]
-pub(crate) struct Beside {
-    trails: Mutex<Trails>,
-    /// By what their bytes are known: who opens one meanwhile waits for the same bytes.
-    under_way: Mutex<HashMap<Vec<u8>, Arc<Download>>>,
-}
-
-impl Beside {
-    /// The download of `identity` that is under way.
-    pub(crate) fn under_way(&self, identity: &[u8]) -> Option<Arc<Download>> {
-        self.under_way.lock().get(identity).map(Arc::clone)
-    }
-}
 
 impl Vfs {
     /// `file` was opened to be read.
@@ -85,18 +66,15 @@ impl Vfs {
         if download.cached().is_none_or(|cached| cached.is_complete()) {
             return;
         }
-        match self.beside.under_way.lock().entry(identity.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(Arc::clone(&download));
-            }
-            Entry::Occupied(_) => return,
+        if !self.beside.begin(&identity, &download) {
+            return;
         }
         // In this order: who opened it before is at it himself, and who opens it now finds ours.
         if self.files.find(ino).is_none() {
             self.metrics.add(Counter::FilesAhead, 1);
             download.fetch_ahead().await;
         }
-        self.beside.under_way.lock().remove(&identity);
+        self.beside.end(&identity);
     }
 }
 

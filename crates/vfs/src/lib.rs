@@ -21,6 +21,7 @@ mod kernel;
 mod later;
 mod limit;
 mod moved;
+mod neighbours;
 mod note;
 mod noting;
 mod ops;

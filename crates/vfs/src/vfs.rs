@@ -11,13 +11,13 @@ use store::Store;
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
-use crate::beside::Beside;
 use crate::errno::Result;
 use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
 use crate::limit::DirtyLimit;
+use crate::neighbours::Beside;
 use crate::waiting::{Later, Relief};
 
 /// What a file system is made of and bounded by.

@@ -1,5 +1,7 @@
 //! Small files that are fetched because others of their folder are read.
 
+#![allow(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
 mod world;
 
 use quayfs_vfs::Access;
@@ -7,12 +9,16 @@ use remote::fake::{Fake, Op};
 use remote::{Key, Metadata};
 use world::World;
 
-const SMALL: usize = 16 << 10;
+const SMALL: u16 = 16 << 10;
 
 fn world(files: usize) -> World {
     let bucket = Fake::new();
     for number in 0..files {
-        bucket.insert(&Key::from(file(number).as_str()), vec![7; SMALL], Metadata::new());
+        bucket.insert(
+            &Key::from(file(number).as_str()),
+            vec![7; usize::from(SMALL)],
+            Metadata::new(),
+        );
     }
     World::over(bucket)
 }
@@ -23,7 +29,7 @@ fn file(number: usize) -> String {
 
 async fn read(world: &World, number: usize) {
     let handle = world.open(&file(number), Access::Read).await;
-    assert_eq!(world.read(handle, 0, SMALL as u64).await, vec![7; SMALL]);
+    assert_eq!(world.read(handle, 0, SMALL.into()).await, vec![7; usize::from(SMALL)]);
     world.vfs.release(handle).unwrap();
 }
 
@@ -68,11 +74,11 @@ async fn who_opens_a_file_that_is_on_its_way_waits_for_that() {
     let third = world.open(&file(2), Access::Read).await;
     gate.arrived(1).await;
     let fourth = world.open(&file(3), Access::Read).await;
-    let reading = tokio::spawn(world.vfs().read(fourth, 0, SMALL as u32));
-    let before = tokio::spawn(world.vfs().read(third, 0, SMALL as u32));
+    let reading = tokio::spawn(world.vfs().read(fourth, 0, SMALL.into()));
+    let before = tokio::spawn(world.vfs().read(third, 0, SMALL.into()));
     gate.let_through(usize::from(u8::MAX));
-    assert_eq!(reading.await.unwrap().unwrap().len(), SMALL);
-    assert_eq!(before.await.unwrap().unwrap().len(), SMALL);
+    assert_eq!(reading.await.unwrap().unwrap().len(), usize::from(SMALL));
+    assert_eq!(before.await.unwrap().unwrap().len(), usize::from(SMALL));
     drop(gate);
     for number in 0..900 {
         read(&world, number).await;
@@ -103,7 +109,7 @@ async fn a_file_that_cannot_be_fetched_ahead_is_fetched_when_it_is_read() {
     // Whose turn the failure is, it is told to nobody but its reader.
     let handle = world.open(&file(2), Access::Read).await;
     until_gets(&world, 3).await;
-    let _ = world.vfs().read(handle, 0, SMALL as u32).await;
+    let _ = world.vfs().read(handle, 0, SMALL.into()).await;
     world.vfs.release(handle).unwrap();
     for number in 3..30 {
         read(&world, number).await;
