@@ -387,8 +387,8 @@ impl Namespace for Bucket {
         self.shared.carried_all();
     }
 
-    fn uploads(&self, ino: Ino, upload: &str) -> Result<()> {
-        self.shared.uploads(ino, upload)
+    fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
+        self.shared.uploads(ino, upload, name)
     }
 
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {

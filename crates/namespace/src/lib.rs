@@ -222,10 +222,11 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     fn carried_all(&self) {}
 
     /// An upload to [`target`](Namespace::target) that carries the id `upload` is about to begin, by who
-    /// holds what [`settle`](Namespace::settle) gave him: it may arrive even if it fails, or if the file
+    /// has `name` from [`settle`](Namespace::settle). From now on the file may be removed, and before not: what is
+    /// to arrive could not be told. It may arrive even if it fails, or if the file
     /// loses its name meanwhile. Fails as [`target`](Namespace::target) does.
-    fn uploads(&self, ino: Ino, upload: &str) -> Result<()> {
-        let _ = upload;
+    fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
+        let _ = (upload, name);
         self.target(ino).map(drop)
     }
 

@@ -43,18 +43,23 @@ pub trait Users: fmt::Debug + Send + Sync + 'static {
 
 /// While it is held, a file keeps the name it has, or stays without one.
 pub struct NameGuard {
-    _held: Option<Box<dyn Any + Send + Sync>>,
+    held: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl NameGuard {
     /// Holds what keeps others from changing the name.
     pub fn new(held: impl Any + Send + Sync) -> NameGuard {
-        NameGuard { _held: Some(Box::new(held)) }
+        NameGuard { held: Some(Box::new(held)) }
     }
 
     /// For names that nobody changes.
     pub fn none() -> NameGuard {
-        NameGuard { _held: None }
+        NameGuard { held: None }
+    }
+
+    /// What it holds, if it is that.
+    pub(crate) fn held<T: Any>(&self) -> Option<&T> {
+        self.held.as_ref()?.downcast_ref()
     }
 }
 

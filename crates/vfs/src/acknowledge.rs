@@ -72,6 +72,7 @@ impl Vfs {
         if !file.is_dirty() || !staged.is_written() {
             return Ok(());
         }
+        let notes = *file.noting.lock();
         match self.seal_now(file, &staged).await {
             Ok(Some(mut version)) => {
                 version.sealed.stay();
@@ -82,8 +83,9 @@ impl Vfs {
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         }
-        // A rename that came in between may have noted the new name before the old one.
-        self.note_again(file, &staged)
+        // A rename that came in between may have noted the new name before the old one, and who sends parts
+        // ahead that there is no upload yet.
+        self.note_since(file, &staged, notes)
     }
 
     /// The attributes of `ino` were changed: what a close was told is safe has them too.
@@ -95,9 +97,16 @@ impl Vfs {
 
     /// What is noted of an acknowledged version is of the name and the attributes of now.
     pub(crate) fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
+        let notes = *file.noting.lock();
+        self.note_since(file, staged, notes)
+    }
+
+    /// As [`Vfs::note_again`], if the note was the right one when so many had been written.
+    fn note_since(&self, file: &File, staged: &Staged, notes: u64) -> Result<()> {
+        let is_as_it_was = *file.noting.lock() == notes;
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
-        let again = if self.namespace.said(file.ino()) == aimed.said {
+        let again = if is_as_it_was && self.namespace.said(file.ino()) == aimed.said {
             self.aim_again(file, staged, &aimed)
         } else {
             self.aim_anew(file, staged, &aimed)

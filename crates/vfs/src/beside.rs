@@ -56,7 +56,13 @@ impl Vfs {
             }
         };
         drop(trails);
-        self.runtime.spawn(fetch(Weak::clone(&self.me), wanted));
+        // It is a guess: where many are under way it is not made.
+        let Ok(turn) = Arc::clone(&self.beside.turns).try_acquire_owned() else { return };
+        let fetching = fetch(Weak::clone(&self.me), wanted);
+        self.runtime.spawn(async move {
+            fetching.await;
+            drop(turn);
+        });
     }
 
     /// Fetches a file, unless somebody is at it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
-use namespace::{Published, SetAttr, Target, Unsent};
+use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
@@ -126,7 +126,7 @@ impl Vfs {
         // What was sent ahead is complete or given up at the end of this.
         let mut stream = file.stream.stop().await;
         // Until the upload is published the file keeps its name, or stays without one.
-        let _name = self.namespace.settle(file.ino()).await?;
+        let name = self.namespace.settle(file.ino()).await?;
         let earlier = {
             let mut acknowledged = file.acknowledged.lock();
             // It stays promised.
@@ -160,7 +160,7 @@ impl Vfs {
                     && chosen.sealed.size() <= self.stream_from
                     && chosen.sealed.missing().is_empty();
                 let lent = may_be_overtaken.then_some(turn);
-                self.send((file, lent), &staged, (chosen, step), &mut stream).await
+                self.send((file, &name, lent), &staged, (chosen, step), &mut stream).await
             }
             Ok(None) => Ok(Step::Nothing),
             // What our edit left out is gone for good.
@@ -173,7 +173,7 @@ impl Vfs {
     /// seal the file meanwhile if its turn is lent.
     async fn send(
         self: &Arc<Self>,
-        (file, lent): (&Arc<File>, Option<&Turn>),
+        (file, name, lent): (&Arc<File>, &NameGuard, Option<&Turn>),
         staged: &Arc<Staged>,
         (chosen, step): (Acknowledged, Step),
         stream: &mut Stopped<'_>,
@@ -183,7 +183,7 @@ impl Vfs {
         let is_in_parts = self.stream_from < sealed.size();
         file.sends_parts(if is_in_parts { PartsUnderWay::Yes } else { PartsUnderWay::No });
         let aimed_now = self.aim_again(file, staged, &aimed).and_then(|now| {
-            self.namespace.uploads(file.ino(), &now.upload)?;
+            self.namespace.uploads(file.ino(), &now.upload, name)?;
             Ok(now)
         });
         let uploaded = match aimed_now {

@@ -54,8 +54,9 @@ pub(crate) struct File {
     pub(crate) acknowledged: Mutex<Option<Acknowledged>>,
     /// The file whose name it is just getting, and which loses it by that.
     pub(crate) replaces: Mutex<Option<Arc<File>>>,
-    /// Held while the staged file is told where it belongs, by those who just asked the names.
-    pub(crate) noting: Mutex<()>,
+    /// Held while the staged file is told where it belongs, by those who just asked the names; counts
+    /// the notes that may be of a moment ago.
+    pub(crate) noting: Mutex<u64>,
     /// Whether an upload of it is under way of which parts would be left if it were cut short.
     parts_under_way: AtomicBool,
     /// Whether it has set-uid or set-gid bits, as far as was told.

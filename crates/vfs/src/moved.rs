@@ -80,14 +80,16 @@ impl Vfs {
     /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
+        let mut notes = file.noting.lock();
         if file.acknowledged.lock().is_some() {
+            drop(notes);
             return self.note_again(file, &staged);
         }
-        let _order = file.noting.lock();
         if file.state.read().name == Named::No {
             return Ok(());
         }
         let note = self.note_of(file, Named::Yes, "")?;
+        *notes += 1;
         self.set_note(file, &staged, &note)
     }
 

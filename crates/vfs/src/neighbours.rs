@@ -5,16 +5,29 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use transfer::Download;
 
 use crate::trail::Trails;
 
 /// Who follows which folder, and what is under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Beside {
     pub(crate) trails: Mutex<Trails>,
+    /// Who fetches more than one file holds one: what so many fetch is enough to guess.
+    pub(crate) turns: Arc<Semaphore>,
     /// By what their bytes are known: who opens one meanwhile waits for the same bytes.
     under_way: Mutex<HashMap<Vec<u8>, Arc<Download>>>,
+}
+
+/// Folders, or stretches of one, that are fetched at a time.
+const FETCHES_MAX: usize = 8;
+
+impl Default for Beside {
+    fn default() -> Beside {
+        let (trails, under_way) = (Mutex::default(), Mutex::default());
+        Beside { trails, turns: Arc::new(Semaphore::new(FETCHES_MAX)), under_way }
+    }
 }
 
 impl Beside {

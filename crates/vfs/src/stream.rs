@@ -134,11 +134,15 @@ impl Vfs {
 
     /// The note tells of what was begun, and still of a version that a close was told is safe.
     fn note_stream(&self, file: &File, staged: &Staged) -> Result<()> {
+        // Who seals meanwhile sees that the note was written, and writes it once more.
+        let mut notes = file.noting.lock();
         let acknowledged = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
-        let note = match acknowledged {
-            Some(aimed) => self.note_aimed(file, staged, &aimed),
-            None => self.note_of(file, Named::Yes, "")?,
+        let name = file.state.read().name;
+        let note = match (acknowledged, name) {
+            (Some(aimed), Named::Yes) => self.note_aimed(file, staged, &aimed),
+            (_, name) => self.note_of(file, name, "")?,
         };
+        *notes += 1;
         Ok(staged.set_note(&note)?)
     }
 

@@ -7,7 +7,8 @@ use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
 use super::tree::Tree;
-use crate::{Content, Error, ErrorKind, Published, Result, Target};
+use super::turns::Turn;
+use crate::{Content, Error, ErrorKind, NameGuard, Published, Result, Target};
 
 /// Uploads of one file that may have arrived although they failed. Only one of them can be the object,
 /// and it is one of the last.
@@ -75,7 +76,7 @@ impl Shared {
     }
 
     /// An upload to the name of `ino` is about to begin.
-    pub(super) fn uploads(&self, ino: Ino, upload: &str) -> Result<()> {
+    pub(super) fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
         let mut state = self.state();
         state.tree.key("upload", ino)?;
         let uploads = state.tree.uploads.entry(ino).or_default();
@@ -83,6 +84,10 @@ impl Shared {
             uploads.remove(0);
         }
         uploads.push(upload.to_owned());
+        // Under the lock of the names: who passes from now on sees the upload.
+        if let Some(turn) = name.held::<Turn>() {
+            turn.applied();
+        }
         Ok(())
     }
 

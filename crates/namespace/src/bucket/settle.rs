@@ -88,8 +88,6 @@ impl Shared {
             let Some((parent, name)) = self.place(ino)? else { return Ok(NameGuard::none()) };
             match self.beside("settle", (parent, &name)).await {
                 Ok(turn) if self.place(ino)? == Some((parent, name)) => {
-                    // Whatever becomes of its bytes, it is the file of its name.
-                    turn.applied();
                     return Ok(NameGuard::new(turn));
                 }
                 // It was renamed, or lost its name with the folder, meanwhile.

@@ -10,7 +10,7 @@ use remote::fake::{Fake, Op};
 use super::crash::{End, Memory, Mortal, objects, owned, until_death};
 use super::{Bench, NODE, TTL, name};
 use crate::bucket::Returns;
-use crate::{Attributes, Bucket, BucketOptions, ErrorKind, Ledger, Namespace, Unsent};
+use crate::{Attributes, Bucket, BucketOptions, ErrorKind, Ledger, Namespace, RenameMode, Unsent};
 
 fn options() -> BucketOptions {
     BucketOptions {
@@ -293,10 +293,10 @@ async fn a_file_is_removed_at_once_although_its_upload_is_under_way_and_what_arr
             bench.create(Ino::ROOT, "a").await
         };
         let settled = bench.bucket.settle(a).await.unwrap();
-        bench.bucket.uploads(a, "7f").unwrap();
+        bench.bucket.uploads(a, "7f", &settled).unwrap();
         bench.unlink("a").await;
         assert!(!bench.is_there("a").await);
-        assert_eq!(bench.bucket.uploads(a, "80").unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(bench.bucket.uploads(a, "80", &settled).unwrap_err().kind, ErrorKind::NotFound);
         let anew = bench.create(Ino::ROOT, "a").await;
         let mut publishing = Box::pin(bench.bucket.settle(anew));
         arrives(&bench.fake, "a", "late", "7f");
@@ -313,13 +313,29 @@ async fn a_file_is_removed_at_once_although_its_upload_is_under_way_and_what_arr
 }
 
 #[tokio::test]
+async fn nobody_changes_a_name_past_a_commit_before_that_tells_what_it_uploads() {
+    let bench = bench();
+    bench.put("a", "1");
+    let a = bench.ino(Ino::ROOT, "a").await;
+    let settled = bench.bucket.settle(a).await.unwrap();
+    let (from, to) = (name("a"), name("b"));
+    let renaming = bench.bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), RenameMode::Replace);
+    let mut renaming = Box::pin(renaming);
+    assert!(renaming.as_mut().now_or_never().is_none(), "the bytes would go to another name");
+    assert!(bench.is_there("a").await);
+    drop(settled);
+    renaming.await.unwrap();
+    assert!(bench.is_there("b").await);
+}
+
+#[tokio::test]
 async fn what_an_upload_made_of_a_removed_file_goes_with_the_replay_and_what_others_made_stays() {
     for (upload, is_ours) in [("7f", true), ("80", false)] {
         let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
         let dying = late_bucket(Arc::new(fake.clone()), &ledger);
         let a = dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap().attr.ino;
         let settled = dying.settle(a).await.unwrap();
-        dying.uploads(a, "7f").unwrap();
+        dying.uploads(a, "7f", &settled).unwrap();
         dying.unlink(Ino::ROOT, &name("a")).await.unwrap();
         arrives(&fake, "a", "late", upload);
         let next = late_bucket(Arc::new(fake.clone()), &ledger);
@@ -335,7 +351,7 @@ async fn what_may_have_arrived_of_a_failed_upload_goes_with_its_file() {
     let bench = bench();
     let a = bench.create(Ino::ROOT, "a").await;
     let settled = bench.bucket.settle(a).await.unwrap();
-    bench.bucket.uploads(a, "7f").unwrap();
+    bench.bucket.uploads(a, "7f", &settled).unwrap();
     arrives(&bench.fake, "a", "its answer was lost", "7f");
     drop(settled);
     bench.unlink("a").await;
