@@ -6,7 +6,6 @@
 mod answer;
 mod connect;
 mod fault;
-mod page;
 mod ranged;
 #[cfg(test)]
 pub(crate) mod recording;
@@ -15,7 +14,6 @@ mod text;
 
 pub(crate) use answer::Answer;
 pub(crate) use fault::{Failure, kind_of_status, retry_after};
-pub(crate) use page::is_page;
 pub(crate) use ranged::{Asked, collect, ranged};
 pub(crate) use text::{
     decode, encode, encode_path, http_date, parse_http_date, query, range_header,
@@ -123,11 +121,7 @@ impl Http {
             Work::Short | Work::Long => WORK_MAX,
         };
         let answer = self.answer(wanted, limit, (length, &sent)).await?;
-        let answer = Answer::new(answer, Arc::clone(&self.clock));
-        if is_page(answer.status(), |name| answer.header(name)) {
-            return Err(Failure::Page);
-        }
-        Ok(answer)
+        Ok(Answer::new(answer, Arc::clone(&self.clock)))
     }
 
     /// The answer's headers, if they come within `limit` and the body, of which so much was

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::ByteRange;
-use remote::{Key, Metadata, Original, PartNumber, PartTag, UploadId, Version};
+use remote::{Key, Metadata, PartTag, UploadId};
 use store::{Moment, Sealed, Staged};
-
-use crate::plan::{Piece, Source};
 
 /// An upload that was begun before its file was whole.
 #[derive(Debug)]
@@ -20,30 +18,25 @@ pub struct Begun {
     pub id: String,
     /// What the object will carry.
     pub metadata: Metadata,
-    /// Parts that begin here or behind are sent ahead. What is before it was there already, and the
-    /// store copies what of it is not changed.
-    pub first: u64,
     staged: Arc<Staged>,
     // By where they begin.
     parts: BTreeMap<u64, Early>,
 }
 
-/// A part that was made ahead.
+/// A part that was sent ahead.
 #[derive(Debug)]
 pub struct Early {
-    pub(crate) number: PartNumber,
-    pub(crate) range: ByteRange,
-    pub(crate) bytes: EarlyBytes,
-    pub(crate) tag: PartTag,
+    range: ByteRange,
+    /// It has the bytes of this moment.
+    moment: Moment,
+    tag: PartTag,
 }
 
-/// Which bytes a part has that was made ahead.
-#[derive(Debug)]
-pub(crate) enum EarlyBytes {
-    /// Those of the file at this moment.
-    Of(Moment),
-    /// Those of this version of this object.
-    Copied(Key, Version),
+impl Early {
+    /// The part `range` with the bytes of `moment`.
+    pub(crate) fn new(range: ByteRange, moment: Moment, tag: PartTag) -> Early {
+        Early { range, moment, tag }
+    }
 }
 
 impl Begun {
@@ -52,10 +45,9 @@ impl Begun {
         (key, upload): (Key, UploadId),
         id: String,
         metadata: Metadata,
-        (staged, first): (&Arc<Staged>, u64),
+        staged: &Arc<Staged>,
     ) -> Begun {
-        let (staged, parts) = (Arc::clone(staged), BTreeMap::new());
-        Begun { key, upload, id, metadata, first, staged, parts }
+        Begun { key, upload, id, metadata, staged: Arc::clone(staged), parts: BTreeMap::new() }
     }
 
     /// Notes a part that was sent.
@@ -63,38 +55,16 @@ impl Begun {
         self.parts.insert(part.range.start(), part);
     }
 
-    /// What it is an upload of.
-    pub(crate) fn staged(&self) -> &Arc<Staged> {
-        &self.staged
-    }
-
     /// Whether the parts are of this staged file.
     pub fn is_of(&self, staged: &Arc<Staged>) -> bool {
         Arc::ptr_eq(&self.staged, staged)
     }
 
-    /// The receipt of a part, if it was made as it is in `sealed`; `original` is what the store may
-    /// copy from.
-    pub(crate) fn tag(
-        &self,
-        (number, piece): (PartNumber, Piece),
-        sealed: &Sealed,
-        original: Option<Original<'_>>,
-    ) -> Option<PartTag> {
-        let range = piece.range;
-        let early = self.parts.get(&range.start())?;
-        if (early.number, early.range) != (number, range) {
-            return None;
-        }
-        let is_same = match (&early.bytes, piece.source) {
-            (EarlyBytes::Of(moment), Source::Sent) => {
-                *moment < sealed.moment() && !self.staged.is_written_since(range, *moment)
-            }
-            (EarlyBytes::Copied(key, version), Source::Copied) => {
-                original.is_some_and(|original| (original.key, original.version) == (key, version))
-            }
-            (EarlyBytes::Of(_), Source::Copied) | (EarlyBytes::Copied(..), Source::Sent) => false,
-        };
+    /// The receipt of the part `range`, if it was sent as it is in `sealed`.
+    pub(crate) fn tag(&self, range: ByteRange, sealed: &Sealed) -> Option<PartTag> {
+        let early = self.parts.get(&range.start()).filter(|early| early.range == range)?;
+        let is_before = early.moment < sealed.moment();
+        let is_same = is_before && !self.staged.is_written_since(range, early.moment);
         is_same.then(|| early.tag.clone())
     }
 }

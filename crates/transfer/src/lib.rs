@@ -15,7 +15,6 @@ mod readahead;
 mod schedule;
 mod upload;
 
-pub use ahead::Making;
 pub use begun::{Begun, Early};
 pub use download::Download;
 pub use error::{Error, Result};

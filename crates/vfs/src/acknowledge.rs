@@ -7,9 +7,9 @@ use std::time::Duration;
 use base::Ino;
 use store::{ErrorKind, Staged};
 
-use crate::aimed::{Acknowledged, Aimed};
+use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{File, Sealing};
+use crate::file::{File, Turn};
 use crate::vfs::{Commit, Vfs};
 
 /// How long an upload waits after a close. Files that are removed, renamed or written again at once
@@ -42,37 +42,31 @@ impl Vfs {
         if PENDING_FILES_MAX <= self.later.len() {
             return self.commit(file).await;
         }
-        let sealing = file.sealing().await;
-        let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
-        drop(sealing);
-        match acknowledged {
+        let turn = file.turn().await;
+        match self.acknowledge_in_turn(file, &turn).await {
             Ok(()) => {}
             // What the kernel may write to has no room for two versions.
             Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
-                return self.commit(file).await;
+                return self.commit_in_turn(file, &turn, Upto::Now).await;
             }
             Err(error) => return Err(error),
         }
         if self.namespace.is_moving(file.ino()) {
             // What was noted is of the object under its old name: nobody could finish it.
-            return self.commit(file).await;
+            return self.commit_in_turn(file, &turn, Upto::Now).await;
         }
+        drop(turn);
         if file.is_dirty() {
             self.commit_after(file, UPLOAD_DELAY);
         }
         Ok(())
     }
 
-    async fn acknowledge_in_turn(
-        self: &Arc<Self>,
-        file: &Arc<File>,
-        _sealing: &Sealing,
-    ) -> Result<()> {
+    async fn acknowledge_in_turn(self: &Arc<Self>, file: &Arc<File>, _turn: &Turn) -> Result<()> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(()) };
         if !file.is_dirty() || !staged.is_written() {
             return Ok(());
         }
-        let notes = *file.noting.lock();
         match self.seal_now(file, &staged).await {
             Ok(Some(mut version)) => {
                 version.sealed.stay();
@@ -83,9 +77,8 @@ impl Vfs {
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         }
-        // A rename that came in between may have noted the new name before the old one, and who sends parts
-        // ahead that there is no upload yet.
-        self.note_since(file, &staged, notes)
+        // A rename that came in between may have noted the new name before the old one.
+        self.note_again(file, &staged)
     }
 
     /// The attributes of `ino` were changed: what a close was told is safe has them too.
@@ -96,17 +89,10 @@ impl Vfs {
     }
 
     /// What is noted of an acknowledged version is of the name and the attributes of now.
-    pub(crate) fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
-        let notes = *file.noting.lock();
-        self.note_since(file, staged, notes)
-    }
-
-    /// As [`Vfs::note_again`], if the note was the right one when so many had been written.
-    fn note_since(&self, file: &File, staged: &Staged, notes: u64) -> Result<()> {
-        let is_as_it_was = *file.noting.lock() == notes;
+    fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
-        let again = if is_as_it_was && self.namespace.said(file.ino()) == aimed.said {
+        let again = if self.namespace.said(file.ino()) == aimed.said {
             self.aim_again(file, staged, &aimed)
         } else {
             self.aim_anew(file, staged, &aimed)
@@ -166,7 +152,7 @@ impl Vfs {
         let target = self.namespace.target(file.ino())?;
         let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
         let again = Aimed { target, said, origin, ..aimed.clone() };
-        self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
+        staged.set_note(&self.note_aimed(file, staged, &again))?;
         Ok(again)
     }
 }

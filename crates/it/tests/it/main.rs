@@ -21,7 +21,6 @@ mod faults;
 mod files;
 mod folder;
 mod full_disk;
-mod holes;
 mod keeping;
 mod layers;
 mod listings;

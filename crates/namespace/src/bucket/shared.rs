@@ -9,7 +9,6 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
-use super::carries::Carries;
 use super::changes::Changes;
 use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
@@ -40,7 +39,6 @@ pub(super) struct Shared {
     pub(super) makings: Makings,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
-    pub(super) carries: Carries,
     /// How many changes of names may still be gone on with while the store fails.
     pub(super) rests: Arc<Semaphore>,
 }
@@ -62,17 +60,13 @@ impl Shared {
 
     /// How the file `ino` is in use.
     pub(super) fn in_use(&self, ino: Ino) -> Use {
-        self.users().map_or(Use::No, |users| users.in_use(ino))
-    }
-
-    /// Those who have files open.
-    pub(super) fn users(&self) -> Option<Arc<dyn Users>> {
-        self.users.get().and_then(Weak::upgrade)
+        let users = self.users.get().and_then(Weak::upgrade);
+        users.map_or(Use::No, |users| users.in_use(ino))
     }
 
     /// Tells those who use the file `ino` where its bytes are now.
     pub(super) fn tell_users(&self, ino: Ino, content: Content) {
-        if let Some(users) = self.users() {
+        if let Some(users) = self.users.get().and_then(Weak::upgrade) {
             users.moved(ino, content);
         }
     }

@@ -106,9 +106,7 @@ impl Shared {
                 Some(Kind::Folder(_)) | None => return,
             }
         };
-        if let Some(users) = self.users() {
-            users.put_aside(ino, content);
-        }
+        self.tell_users(ino, content);
     }
 
     /// Nobody uses the nameless file `ino` any more, or any if none is named.
