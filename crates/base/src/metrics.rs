@@ -47,6 +47,7 @@ counters! {
     RemoteRetries = "remote_retries", "Requests that were repeated.";
     UploadsDone = "uploads_done", "File versions published.";
     UploadsFailed = "uploads_failed", "File versions that could not be published.";
+    FilesAhead = "files_ahead", "Small files fetched because others of their folder were read.";
     EvictedBytes = "evicted_bytes", "Cached bytes dropped to make room.";
     UncachedReadBytes = "uncached_read_bytes", "Bytes read past the cache because it was full.";
 }

@@ -191,7 +191,7 @@ pub(crate) struct RecoverArgs {
     /// The bucket, as it was mounted.
     #[arg(required_unless_present_any = ["list", "discard"])]
     pub(crate) url: Option<String>,
-    /// Show what is in the recovery folder, and why.
+    /// Show what waits for the next mount, and what is in the recovery folder and why.
     #[arg(long, conflicts_with_all = ["url", "discard"])]
     pub(crate) list: bool,
     /// For programs.

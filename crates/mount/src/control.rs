@@ -76,6 +76,18 @@ struct Drain {
     pending_bytes: u64,
     done: bool,
     failed: Vec<String>,
+    /// Why attributes are left for the next mount, if they are.
+    #[serde(default)]
+    left: Option<String>,
+}
+
+/// What came of a drain.
+#[derive(Debug)]
+pub(crate) struct Drained {
+    /// What could not be brought into the bucket, and why.
+    pub(crate) failed: Vec<String>,
+    /// Why attributes are left for the next mount, if they are.
+    pub(crate) left: Option<String>,
 }
 
 /// What the control socket answers from.
@@ -193,7 +205,8 @@ impl Controlled {
             }
         };
         let failed = unpublished.into_iter().map(|file| file.reason).collect();
-        say(to, &Drain { done: true, failed, ..self.progress() }).await
+        let left = self.vfs.left_for_the_next_mount();
+        say(to, &Drain { done: true, failed, left, ..self.progress() }).await
     }
 
     fn progress(&self) -> Drain {
@@ -203,6 +216,7 @@ impl Controlled {
             pending_bytes: pending.bytes,
             done: false,
             failed: Vec::new(),
+            left: None,
         }
     }
 }
@@ -239,16 +253,12 @@ impl Asked {
     }
 }
 
-/// Listens until a drain is over, telling how many files and bytes it waits for; returns what could
-/// not be uploaded.
-pub(crate) fn drained(
-    asked: &mut Asked,
-    mut tell: impl FnMut(u64, u64),
-) -> io::Result<Vec<String>> {
+/// Listens until a drain is over, telling how many files and bytes it waits for.
+pub(crate) fn drained(asked: &mut Asked, mut tell: impl FnMut(u64, u64)) -> io::Result<Drained> {
     loop {
         let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
         if drain.done {
-            return Ok(drain.failed);
+            return Ok(Drained { failed: drain.failed, left: drain.left });
         }
         tell(drain.pending_uploads, drain.pending_bytes);
     }

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Vfs};
 
 use crate::answer::{answer, told};
-use crate::process::{is_killed, process_of};
+use crate::process::{Processes, is_killed};
 
 /// The file system as the kernel's requests see it.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Dispatch {
     pub(crate) runtime: Handle,
     /// For how long the kernel may believe names and attributes.
     pub(crate) ttl: Duration,
+    /// Whose close waits.
+    pub(crate) processes: Processes,
 }
 
 /// The bits of a mode that say what a node is, and their value for a file.
@@ -121,7 +123,7 @@ impl Dispatch {
             }
             Request::Write { fh, offset, data, .. } => self.write(caller, fh, offset, data),
             Request::Flush { fh, .. } => {
-                let closer = process_of(caller.pid);
+                let closer = self.processes.of(caller.pid);
                 answer(runtime, async move { done(vfs.flush(fh, closer).await) })
             }
             Request::Release { fh, .. } => answer(runtime, async move { done(vfs.release(fh)) }),
@@ -220,7 +222,7 @@ impl Dispatch {
         let vfs = Arc::clone(&self.vfs);
         let access = vfs_access(access);
         // Only a writer's close waits, so only a writer's process matters.
-        let opener = if access.writes() { process_of(caller.pid) } else { 0 };
+        let opener = if access.writes() { self.processes.of(caller.pid) } else { 0 };
         answer(&self.runtime, async move {
             let Opened { handle, pages } = vfs.open(ino, access, opener).await?;
             Ok(Reply::Opened(handle, open_reply(pages)))
@@ -236,7 +238,7 @@ impl Dispatch {
         flags: i32,
     ) -> Answer {
         let (vfs, ttl) = (Arc::clone(&self.vfs), self.ttl);
-        let opener = (process_of(caller.pid), flags & O_EXCL != 0);
+        let opener = (self.processes.of(caller.pid), flags & O_EXCL != 0);
         answer(&self.runtime, async move {
             let (attr, Opened { handle, pages }) =
                 vfs.create(parent, name, node, vfs_access(access), opener).await?;

@@ -31,7 +31,7 @@ pub use lifecycle::serve;
 pub use location::{Location, LocationError};
 pub use namespace::Attributes;
 pub use notice::Notice;
-pub use recover::{Kept, discard, kept, recover};
+pub use recover::{Fate, Kept, Waiting, discard, kept, recover, waiting};
 pub use remote::{Addressing, AzureCredentials, AzureOptions, Credentials, GcsCredentials, Secret};
 pub use store::CacheLimit;
 pub use sync::sync;

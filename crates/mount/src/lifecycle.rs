@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::kernel::FuseKernel;
 use crate::memory;
 use crate::notice::Notice;
+use crate::process::Processes;
 use crate::socket::Socket;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
@@ -86,6 +87,7 @@ fn serve_on(
         clock: Arc::clone(&assembled.clock),
         runtime: runtime.handle().clone(),
         ttl: config.metadata_ttl,
+        processes: Processes::default(),
     };
     let unmounter = mounted.unmounter();
     let session = mounted.serve(Arc::new(dispatch)).map_err(system("cannot serve requests"))?;

@@ -8,14 +8,21 @@
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES_MIN: i32 = 2 << 20;
 
-/// Has the allocator keep no large buffers.
+/// What a pool keeps when it is used less. By default it is so little that a small file costs two calls of
+/// the kernel, for room that is given back and taken again.
+#[cfg(target_env = "gnu")]
+const KEPT_BYTES_MAX: i32 = 1 << 20;
+
+/// Has the allocator keep no large buffers, and what small files need.
 pub(crate) fn keep_no_large_buffers() {
     #[cfg(target_env = "gnu")]
+    for (number, value) in
+        [(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN), (libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX)]
     {
         // SAFETY: it only sets a number of the allocator, which takes its own lock for that.
-        let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN) };
+        let is_set = unsafe { libc::mallopt(number, value) };
         if is_set == 0 {
-            tracing::debug!("the allocator keeps large buffers");
+            tracing::debug!(number, "the allocator keeps its own ways");
         }
     }
 }

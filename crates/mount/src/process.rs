@@ -1,26 +1,75 @@
 //! Which process a thread belongs to, and whether it is to end.
 
+use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The bit of SIGKILL in a set of signals.
 const KILL_BIT: u64 = 1 << (9 - 1);
 
-/// The process of the thread `thread`. A thread that is gone, or of another process namespace, is
-/// taken for a process of its own.
+/// Threads whose process is remembered.
+const THREADS_MAX: usize = 1024;
+
+/// The processes of threads that called.
 ///
 /// FUSE requests carry the number of the calling thread; who opens in one thread and closes in
-/// another is still one process.
-pub(crate) fn process_of(thread: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    field(&status, "Tgid:").and_then(|number| number.parse().ok()).unwrap_or(thread)
+/// another is still one process. The kernel tells the process of a thread only among fifty other lines,
+/// which takes longer than making a file does: it is asked for them once.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    // Of threads that are not their process's first.
+    known: Mutex<HashMap<u32, u32>>,
+}
+
+impl Processes {
+    /// The process of the thread `thread`. A thread that is gone, or of another process namespace, is
+    /// taken for a process of its own.
+    pub(crate) fn of(&self, thread: u32) -> u32 {
+        if is_first(thread) {
+            return thread;
+        }
+        let known = self.known.lock().get(&thread).copied();
+        match known {
+            // The number may be another thread's by now.
+            Some(process) if Path::new(&format!("/proc/{process}/task/{thread}")).exists() => {
+                process
+            }
+            Some(_) | None => self.ask(thread),
+        }
+    }
+
+    fn ask(&self, thread: u32) -> u32 {
+        let number = field(&status(thread), "Tgid:").and_then(|number| number.parse().ok());
+        let Some(process) = number else { return thread };
+        let mut known = self.known.lock();
+        if THREADS_MAX <= known.len() {
+            known.clear();
+        }
+        known.insert(thread, process);
+        process
+    }
+}
+
+/// Whether `thread` is known to be the first of its process, and so to have its number. A descriptor of a
+/// process can be had by that number only.
+fn is_first(thread: u32) -> bool {
+    let pid = i32::try_from(thread).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok())
 }
 
 /// Whether a signal waits for `thread` that ends it at once; the kernel makes one of every signal that
 /// ends a program. Of a thread of another process namespace that is not known.
 pub(crate) fn is_killed(thread: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let status = status(thread);
     let pending = field(&status, "SigPnd:").and_then(|bits| u64::from_str_radix(bits, 16).ok());
     pending.is_some_and(|bits| bits & KILL_BIT != 0)
+}
+
+fn status(thread: u32) -> String {
+    fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default()
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
@@ -29,19 +78,55 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_killed, process_of};
+    use super::{Processes, THREADS_MAX, is_killed};
+
+    fn own_thread() -> u32 {
+        u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap()
+    }
 
     #[test]
-    fn a_thread_belongs_to_its_process() {
+    fn a_thread_belongs_to_its_process_asked_for_once_or_twice() {
         let thread = std::thread::spawn(|| {
-            let id = rustix::thread::gettid().as_raw_nonzero().get();
-            process_of(u32::try_from(id).unwrap())
+            let (processes, thread) = (Processes::default(), own_thread());
+            (processes.of(thread), processes.of(thread), thread)
+        });
+        let (first, second, thread) = thread.join().unwrap();
+        assert_ne!(thread, std::process::id());
+        assert_eq!((first, second), (std::process::id(), std::process::id()));
+    }
+
+    #[test]
+    fn the_first_thread_of_a_process_is_known_without_looking() {
+        let processes = Processes::default();
+        assert_eq!(processes.of(std::process::id()), std::process::id());
+        assert!(processes.known.lock().is_empty());
+    }
+
+    #[test]
+    fn a_number_that_was_given_to_another_thread_is_asked_for_again() {
+        let thread = std::thread::spawn(|| {
+            let (processes, thread) = (Processes::default(), own_thread());
+            // The process 1 has no thread of this number.
+            processes.known.lock().insert(thread, 1);
+            processes.of(thread)
         });
         assert_eq!(thread.join().unwrap(), std::process::id());
     }
 
     #[test]
+    fn no_more_threads_are_remembered_than_are_allowed_to() {
+        let thread = std::thread::spawn(|| {
+            let (processes, thread) = (Processes::default(), own_thread());
+            let others = (1 << 30..).map(|other| (other, 1)).take(THREADS_MAX);
+            processes.known.lock().extend(others);
+            processes.of(thread);
+            processes.known.into_inner().len()
+        });
+        assert_eq!(thread.join().unwrap(), 1);
+    }
+
+    #[test]
     fn an_unknown_thread_is_its_own_process_and_lives() {
-        assert_eq!((process_of(0), is_killed(0)), (0, false));
+        assert_eq!((Processes::default().of(0), is_killed(0)), (0, false));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::Metrics;
 use serde::Serialize;
-use store::Discarded;
+use store::{Discarded, WaitingKind};
 
 use crate::assemble;
 use crate::config::Config;
@@ -44,6 +44,50 @@ pub struct Kept {
     pub bytes: u64,
     /// Why it is there.
     pub reason: String,
+}
+
+/// What a mount left in a state folder for the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How large it is.
+    pub bytes: u64,
+    /// The endpoint and bucket that it was for, if it says so.
+    pub volume: Option<String>,
+    /// The object that it is to become, if it says so.
+    pub key: Option<String>,
+    /// What the next mount does with it.
+    pub fate: Fate,
+}
+
+/// What the next mount does with what an earlier one left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// It was closed or synced: it is brought into the bucket.
+    Uploaded,
+    /// It was neither: it goes to the recovery folder.
+    Kept,
+}
+
+/// What waits in the state folder `state_dir` for the next mount of its bucket; not what a mount works
+/// on just now.
+pub fn waiting(state_dir: &Path) -> Result<Vec<Waiting>, Error> {
+    let listed = store::waiting(state_dir);
+    let listed = listed.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
+    let of = |store::Waiting { path, bytes, note, kind }| {
+        let goes = vfs::destination(&note).map(|to| (to.volume, to.key.to_string()));
+        let (volume, key) = goes.unzip();
+        let fate = match kind {
+            WaitingKind::Sealed => Fate::Uploaded,
+            WaitingKind::Open => Fate::Kept,
+        };
+        Waiting { path, bytes, volume, key, fate }
+    };
+    // What had lost its name says nothing of itself, and nobody waits for it.
+    let is_missed = |waiting: &store::Waiting| !waiting.note.is_empty();
+    Ok(listed.into_iter().filter(is_missed).map(of).collect())
 }
 
 /// What is in the recovery folder of the state folder `state_dir`.

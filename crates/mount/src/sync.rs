@@ -15,7 +15,7 @@ pub fn sync(path: &Path, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let number = number.map_err(|errno| system(errno.into()))?;
     let silent = |source: io::Error| Error::Daemon { dir: entry.path.clone(), source };
     let mut asked = Asked::new(&entry, &format!("sync {number}")).map_err(silent)?;
-    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(silent)?;
+    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(silent)?.failed;
     if reasons.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fuse::{MountError, MountErrorKind, Unmount};
 
-use crate::control::{Asked, Status, drained};
+use crate::control::{Asked, Drained, Status, drained};
 use crate::error::Error;
 
 /// Whether to detach although uploads failed.
@@ -34,6 +34,11 @@ pub enum Progress {
         files: u64,
         /// Why some of them failed at the last try.
         reasons: Vec<String>,
+    },
+    /// Attributes could not be brought into the bucket; they are in the journal.
+    AttributesLeft {
+        /// Why.
+        reason: String,
     },
     /// The mount is gone, and its daemon still uploads.
     StillUploading,
@@ -70,8 +75,8 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
     let how = match force {
         Force::No => {
-            let failed = match drained(&mut asked, waiting(&mut tell)) {
-                Ok(failed) => failed,
+            let Drained { failed, left } = match drained(&mut asked, waiting(&mut tell)) {
+                Ok(drained) => drained,
                 // It died before it could answer, and what it left is in its journal.
                 Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
                     return clear(dir, &mut tell);
@@ -80,6 +85,9 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             };
             if !failed.is_empty() {
                 return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
+            }
+            if let Some(reason) = left {
+                tell(Progress::AttributesLeft { reason });
             }
             Unmount::Normal
         }

@@ -15,8 +15,11 @@
 //!   replaces the object, the name gets a new node, and the old one lives on without a name.
 
 mod alike;
+mod arriving;
 mod ask;
 mod attributes;
+mod beside;
+mod carries;
 mod carry;
 mod change;
 mod changes;
@@ -30,6 +33,7 @@ mod folders;
 mod foreign;
 mod form;
 mod gather;
+mod go_along;
 mod idle;
 mod inherit;
 mod journal;
@@ -44,6 +48,8 @@ mod marks;
 mod merge;
 mod move_later;
 mod move_soon;
+mod move_tree;
+mod moving_tree;
 mod nodes;
 mod numbers;
 mod options;
@@ -87,6 +93,7 @@ use tokio::sync::{Notify, Semaphore};
 pub use self::options::{Attributes, BucketOptions, Returns};
 pub use self::replay::Finished;
 
+use self::carries::Carries;
 use self::changes::Changes;
 use self::copies::Copies;
 use self::makings::Makings;
@@ -98,8 +105,9 @@ use self::turns::Turns;
 use self::unsent::Outbox;
 use self::walk::Walk;
 use crate::{
-    Content, Entry, Error, ErrorKind, Ledger, Listing, NameGuard, Namespace, NewNode, Owner,
-    Published, RecordId, RenameMode, Result, SetAttr, Special, Target, Unsent, Users, XattrMode,
+    Belongs, Content, Entry, Error, ErrorKind, InFolder, Ledger, Listing, NameGuard, Namespace,
+    Neighbour, NewNode, Owner, Published, RecordId, RenameMode, Result, SetAttr, Special, Target,
+    Unsent, Users, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -146,6 +154,7 @@ impl Bucket {
                 makings: Makings::default(),
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
+                carries: Carries::default(),
                 rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),
             }),
         }
@@ -321,7 +330,7 @@ impl Namespace for Bucket {
     }
 
     fn is_moving(&self, ino: Ino) -> bool {
-        self.shared.state().tree.is_elsewhere(ino)
+        self.shared.state().tree.is_moving(ino)
     }
 
     fn attach(&self, users: Weak<dyn Users>) {
@@ -332,8 +341,21 @@ impl Namespace for Bucket {
         self.shared.content(ino)
     }
 
+    fn in_folder(&self, ino: Ino) -> Option<InFolder> {
+        self.shared.in_folder(ino)
+    }
+
+    fn files_after(
+        &self,
+        place: (Ino, Option<&Name>),
+        bytes_max: u64,
+        files_max: usize,
+    ) -> Vec<Neighbour> {
+        self.shared.files_after(place, bytes_max, files_max)
+    }
+
     fn said(&self, ino: Ino) -> Vec<u8> {
-        self.shared.state().tree.said_ahead(ino)
+        self.shared.said_at_last(ino)
     }
 
     fn recovered(&self, version: &Version, said: &[u8]) {
@@ -351,6 +373,22 @@ impl Namespace for Bucket {
 
     fn target(&self, ino: Ino) -> Result<Target> {
         self.shared.target(ino)
+    }
+
+    fn destination(&self, ino: Ino) -> Result<Target> {
+        self.shared.destination(ino)
+    }
+
+    async fn carried(&self, upload: &str, noted: Belongs) -> Result<Option<Belongs>> {
+        self.shared.carried(upload, noted).await
+    }
+
+    fn carried_all(&self) {
+        self.shared.carried_all();
+    }
+
+    fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
+        self.shared.uploads(ino, upload, name)
     }
 
     fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {

@@ -17,8 +17,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
 pub use node::{
-    Content, Entry, NewNode, Owner, Published, SetAttr, SetId, Special, Target, Unsent, XattrMode,
-    without_set_id,
+    Belongs, Content, Entry, InFolder, Neighbour, NewNode, Owner, Published, SetAttr, SetId,
+    Special, Target, Unsent, XattrMode, without_set_id,
 };
 pub use users::{NameGuard, Use, Users};
 
@@ -170,6 +170,25 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// `NotFound` if the file is being removed.
     fn content_now(&self, ino: Ino) -> Result<Content>;
 
+    /// Where the file `ino` is; `None` if it has no name, or if nobody may know. Asks nobody.
+    fn in_folder(&self, ino: Ino) -> Option<InFolder> {
+        let _ = ino;
+        None
+    }
+
+    /// The next `files_max` files after a name in a folder, or from its beginning, in the order of the
+    /// names: those that are known to have bytes, at most `bytes_max` of them and none that are not
+    /// published. Not held. Asks nobody.
+    fn files_after(
+        &self,
+        place: (Ino, Option<&Name>),
+        bytes_max: u64,
+        files_max: usize,
+    ) -> Vec<Neighbour> {
+        let _ = (place, bytes_max, files_max);
+        Vec::new()
+    }
+
     /// Nobody uses the nameless file `ino` any more, or any if none is named: what was kept of it
     /// for its users may go.
     async fn release(&self, ino: Option<Ino>) {
@@ -185,6 +204,31 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// node was removed here and has no name any more, `Stale` if someone else replaced or removed
     /// it before anything was noted here.
     fn target(&self, ino: Ino) -> Result<Target>;
+
+    /// As [`target`](Namespace::target), where the bytes of `ino` belong once all is done that is under
+    /// way: for what is remembered of them beyond a crash.
+    fn destination(&self, ino: Ino) -> Result<Target> {
+        self.target(ino)
+    }
+
+    /// Where bytes belong of which an earlier process noted this, with the id `upload`: what they belong to
+    /// may have been moved since. `None` if that has to wait.
+    async fn carried(&self, upload: &str, noted: Belongs) -> Result<Option<Belongs>> {
+        let _ = upload;
+        Ok(Some(noted))
+    }
+
+    /// Nobody asks for what was [carried](Namespace::carried) any more.
+    fn carried_all(&self) {}
+
+    /// An upload to [`target`](Namespace::target) that carries the id `upload` is about to begin, by who
+    /// has `name` from [`settle`](Namespace::settle). From now on the file may be removed, and before not: what is
+    /// to arrive could not be told. It may arrive even if it fails, or if the file
+    /// loses its name meanwhile. Fails as [`target`](Namespace::target) does.
+    fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
+        let _ = (upload, name);
+        self.target(ino).map(drop)
+    }
 
     /// A finished upload to [`target`](Namespace::target) becomes the content of `ino`. Returns the
     /// identity of the new content, as [`Content::identity`] has it, also for a node that lost its

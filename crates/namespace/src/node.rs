@@ -1,6 +1,6 @@
 //! What namespaces speak of: nodes, entries, content.
 
-use base::{Attr, FileKind, Name, Timestamp};
+use base::{Attr, FileKind, Ino, Name, Timestamp};
 use remote::{Condition, Extent, Key, Metadata, Version};
 
 /// A name and what it names.
@@ -104,6 +104,28 @@ pub struct Content {
     pub extents: Vec<Extent>,
 }
 
+/// Where a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InFolder {
+    /// Its folder.
+    pub folder: Ino,
+    /// Its name there.
+    pub name: Name,
+    /// How many entries of the folder are known.
+    pub entries: usize,
+}
+
+/// A file beside another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Its name in the same folder.
+    pub name: Name,
+    /// Its number; not held.
+    pub ino: Ino,
+    /// What it has.
+    pub content: Content,
+}
+
 /// Where a file's bytes are to be uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -152,4 +174,15 @@ mod tests {
             assert_eq!(without_set_id(mode), want, "{mode:o}");
         }
     }
+}
+
+/// What a process noted of bytes that it was to upload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Belongs {
+    /// The object that they were to become.
+    pub key: Key,
+    /// What had to hold of it.
+    pub condition: Condition,
+    /// What was to be [said](crate::Namespace::said) of it.
+    pub said: Vec<u8>,
 }

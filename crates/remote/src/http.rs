@@ -6,6 +6,7 @@
 mod answer;
 mod connect;
 mod fault;
+mod page;
 mod ranged;
 #[cfg(test)]
 pub(crate) mod recording;
@@ -14,6 +15,7 @@ mod text;
 
 pub(crate) use answer::Answer;
 pub(crate) use fault::{Failure, kind_of_status, retry_after};
+pub(crate) use page::is_page;
 pub(crate) use ranged::{Asked, collect, ranged};
 pub(crate) use text::{
     decode, encode, encode_path, http_date, parse_http_date, query, range_header,
@@ -121,7 +123,11 @@ impl Http {
             Work::Short | Work::Long => WORK_MAX,
         };
         let answer = self.answer(wanted, limit, (length, &sent)).await?;
-        Ok(Answer::new(answer, Arc::clone(&self.clock)))
+        let answer = Answer::new(answer, Arc::clone(&self.clock));
+        if is_page(answer.status(), |name| answer.header(name)) {
+            return Err(Failure::Page);
+        }
+        Ok(answer)
     }
 
     /// The answer's headers, if they come within `limit` and the body, of which so much was

@@ -309,8 +309,17 @@ impl Remote for Retry {
         let outcome =
             self.repeat(|inner| inner.upload_complete(key, upload, parts, condition)).await;
         let id = self.shared.uploads.lock().get(&upload.0).cloned();
+        let is_refused = outcome.result.is_err();
         let version = self.settle(key, id.as_ref(), outcome).await?;
         self.shared.forget(upload);
+        // It may be another upload of the same bytes that arrived, such as one that a process had
+        // under way which died.
+        if is_refused
+            && let Err(error) = self.upload_abort(key, upload).await
+            && error.kind != ErrorKind::NotFound
+        {
+            tracing::warn!(%error, "an upload of what is in the bucket already is left");
+        }
         Ok(version)
     }
 

@@ -134,6 +134,11 @@ impl BackingFile {
     }
 }
 
+/// Whether a process has a claim on the file. Takes none itself.
+pub(crate) fn is_in_use(file: &File) -> io::Result<bool> {
+    lock::is_held(file, USE_BYTE)
+}
+
 /// While it lives, others who are about to use the file wait.
 #[derive(Debug)]
 pub(crate) struct Moving {

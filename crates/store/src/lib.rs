@@ -43,6 +43,7 @@ mod state;
 mod store;
 mod sums;
 mod table;
+mod waiting;
 
 pub use backing::BackingFile;
 pub use cached::Cached;
@@ -58,9 +59,11 @@ pub use kept::{Discarded, Kept, discard_kept, kept};
 pub use moves::{Adopted, Base};
 pub use numbers::Numbers;
 pub use orphan::{Orphan, OrphanState};
+pub use recovery::Rest;
 pub use sealed::{Earlier, Sealed};
 pub use space::CacheLimit;
 pub use staged::{Outcome, Staged};
 #[cfg(feature = "testing")]
 pub use store::World;
 pub use store::{Options, Store, Usage};
+pub use waiting::{Waiting, WaitingKind, waiting};

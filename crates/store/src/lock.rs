@@ -73,15 +73,31 @@ fn kind(mode: Mode) -> i32 {
     }
 }
 
-fn set(file: &File, command: i32, kind: i32, byte: u64) -> io::Result<()> {
-    let lock = libc::flock {
+/// Whether somebody else holds the lock on `byte`, shared or not.
+pub(crate) fn is_held(file: &File, byte: u64) -> io::Result<bool> {
+    let mut lock = lock_of(libc::F_WRLCK, byte);
+    // SAFETY: the descriptor is open for as long as `file` is borrowed, and `lock` is a whole
+    // `flock` that is ours alone to be written to.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+}
+
+fn lock_of(kind: i32, byte: u64) -> libc::flock {
+    libc::flock {
         l_type: i16::try_from(kind).expect("lock kinds are small"),
         l_whence: i16::try_from(libc::SEEK_SET).expect("zero"),
         l_start: i64::try_from(byte).expect("lock bytes are counted from zero"),
         l_len: 1,
         // Must be zero for locks of open file descriptions.
         l_pid: 0,
-    };
+    }
+}
+
+fn set(file: &File, command: i32, kind: i32, byte: u64) -> io::Result<()> {
+    let lock = lock_of(kind, byte);
     // SAFETY: the descriptor is open for as long as `file` is borrowed, and `lock` is a whole
     // `flock` that the kernel only reads.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) };

@@ -189,6 +189,10 @@ pub(crate) fn adopt(
     let ground = staged.ground();
     let mut guard = staged.guard("adopt")?;
     let body = guard.body();
+    if body.epoch != epoch {
+        // It gave way to a newer version while it was on its way: that one is what is to be answered.
+        return Ok(Adopted::StillDirty);
+    }
     // Whoever can still write to it unseen is looked for by later rescans; one now, for as long as
     // the file is large, would keep everyone waiting for nothing.
     let stays = body.lent == Lent::ToKernel && !body.file.is_ours_alone();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::ByteRange;
 
+use crate::backing::BackingFile;
 use crate::body::Home;
 use crate::error::{Error, ErrorKind, Result};
 use crate::granule::GRANULE_BYTES;
@@ -30,8 +31,18 @@ pub(crate) const NAMES_MAX: u32 = 10_000;
 /// How many records are removed in one transaction.
 const BATCH_ROWS_MAX: usize = 256;
 
+/// What is known of where a file's bytes are that are not here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest<'a> {
+    /// In the base, if there is one.
+    Base,
+    /// In this object, as people name it: what takes no place on the disk was never here, or was
+    /// dropped when the bucket had it.
+    Object(&'a str),
+}
+
 /// Moves the bytes of a staged file to the recovery folder, with a note; returns where they are.
-pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf> {
+pub(crate) fn keep(staged: &Staged, name: &str, reason: &str, rest: Rest<'_>) -> Result<PathBuf> {
     let ground = staged.ground();
     // What of the base is at hand makes the file whole; what is not is told.
     let holes = draw_what_is_there(staged)?;
@@ -39,7 +50,18 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str) -> Result<PathBuf>
     if guard.body().home == Home::Recovery {
         return Err(staged.error(ErrorKind::Gone, "recover"));
     }
-    let path = reserve(ground, name, &note(ground, reason, &holes))?;
+    let mut text = note(ground, reason, &holes);
+    if let (Rest::Object(object), true) = (rest, holes.is_empty()) {
+        let file = &guard.body().file;
+        let empty = empty_runs(file).map_err(|error| staged.io("recover", error))?;
+        if !empty.is_empty() {
+            let told =
+                "these bytes are not on this machine, and are zeros here; the bucket has them";
+            text.extend([told, ", as far as it reaches, in the object ", object, ":\n"]);
+            list(&mut text, &empty);
+        }
+    }
+    let path = reserve(ground, name, &text)?;
     let io = |error| Error::io("recover", &path, error);
     ground.disk.rename(&staged.path(), &path).map_err(io)?;
     ground.disk.unlink(&ground.layout.side(staged.file_name())).map_err(io)?;
@@ -77,14 +99,31 @@ fn note(ground: &Ground, reason: &str, holes: &[ByteRange]) -> String {
         note.push_str(
             "these bytes were not changed and were not on this machine; they are zeros here:\n",
         );
-        for hole in holes.iter().take(NOTED_HOLES_MAX) {
-            note.extend([hole.to_string(), "\n".to_owned()]);
-        }
-        if let Some(more) = holes.get(NOTED_HOLES_MAX) {
-            note.extend([format!("and more from {} on\n", more.start())]);
-        }
+        list(&mut note, holes);
     }
     note
+}
+
+fn list(note: &mut String, runs: &[ByteRange]) {
+    for run in runs.iter().take(NOTED_HOLES_MAX) {
+        note.extend([run.to_string(), "\n".to_owned()]);
+    }
+    if let Some(more) = runs.get(NOTED_HOLES_MAX) {
+        note.extend([format!("and more from {} on\n", more.start())]);
+    }
+}
+
+/// What of the file takes no place on the disk; one run more than is told at most.
+fn empty_runs(file: &BackingFile) -> io::Result<Vec<ByteRange>> {
+    let (mut runs, mut from, size) = (Vec::new(), 0, file.len()?);
+    while let Some(rest) = ByteRange::new(from, size)
+        && runs.len() <= NOTED_HOLES_MAX
+    {
+        let data = file.data(rest)?;
+        runs.extend(ByteRange::new(from, data.map_or(size, ByteRange::start)));
+        from = data.map_or(size, ByteRange::end);
+    }
+    Ok(runs)
 }
 
 /// A free path in the recovery folder; writing its note first keeps it ours.

@@ -244,6 +244,13 @@ impl Sealed {
         self.origin.as_deref()
     }
 
+    /// The version that it was made from is known as `identity` now.
+    pub fn origin_moved(&mut self, identity: &[u8]) {
+        if let Some(origin) = &mut self.origin {
+            *origin = identity.into();
+        }
+    }
+
     /// What is as in the version that it was made from.
     pub fn unchanged(&self) -> &GranuleSet {
         &self.unchanged

@@ -3,6 +3,7 @@
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;
+mod row;
 mod schema;
 pub(crate) mod staged;
 pub(crate) mod versions;
@@ -36,6 +37,9 @@ pub(crate) struct Db {
     // Another one to move the log into the database, which waits for the disk: the first one goes
     // on meanwhile.
     tidy: Mutex<Connection>,
+    // For a test that wants to see what is found then.
+    #[cfg(feature = "testing")]
+    dies_at_an_empty_note: std::sync::atomic::AtomicBool,
 }
 
 /// The log is moved into the database when it is longer than this.
@@ -46,6 +50,10 @@ const LOG_PAGES_MAX: u32 = 16_384;
 
 /// How many changes wait for the next one that is waited for. Twice as many while the database fails.
 const LATER_MAX: usize = 256;
+
+/// With so many waiting, who brought the last one and is not waited for makes them: whoever makes files
+/// does not have to.
+const LATER_MANY: usize = 32;
 
 /// The rows that one opening of the state folder makes have numbers from its own shifted by this on:
 /// who makes one knows its number before anybody else can, and later openings have greater ones.
@@ -84,7 +92,17 @@ impl Db {
         let last_row = AtomicI64::new(signed(owner << OWNER_SHIFT));
         let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
         let later = Mutex::default();
-        Ok(Db { path: path.to_owned(), boot, owner, last_row, connection, later, tidy })
+        Ok(Db {
+            path: path.to_owned(),
+            boot,
+            owner,
+            last_row,
+            connection,
+            later,
+            tidy,
+            #[cfg(feature = "testing")]
+            dies_at_an_empty_note: std::sync::atomic::AtomicBool::new(false),
+        })
     }
 
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
@@ -169,6 +187,16 @@ impl Db {
                 waiting.push(later);
                 Ok(())
             }
+        }
+    }
+
+    /// Makes the changes that wait, if they are many. For who has time.
+    fn settle_many(&self) {
+        if LATER_MANY <= self.later.lock().len()
+            && let Err(error) = self.settle()
+        {
+            // They go on waiting.
+            tracing::warn!(%error, "what happened to files cannot be recorded");
         }
     }
 

@@ -18,7 +18,7 @@ use crate::moves::{self, Adopted, Base};
 use crate::numbers::Numbers;
 use crate::orphan::{self, Orphan};
 use crate::owners::{Company, Owners};
-use crate::recovery;
+use crate::recovery::{self, Rest};
 use crate::sealed::Sealed;
 use crate::space::{CacheLimit, Space};
 use crate::staged::Staged;
@@ -188,10 +188,29 @@ impl Store {
     }
 
     /// Moves the bytes of a staged file to the recovery folder under a name like `name`, beside a
-    /// note for people that begins with `reason`; returns where they are. Whoever has the file open
-    /// can go on reading and writing it there, but it can no more be sealed.
-    pub fn to_recovery(&self, staged: &Arc<Staged>, name: &str, reason: &str) -> Result<PathBuf> {
-        recovery::keep(staged, name, reason)
+    /// note for people that begins with `reason`, and tells what is missing and where it is; returns
+    /// where they are. Whoever has the file open can go on reading and writing it there, but it can no
+    /// more be sealed.
+    pub fn to_recovery(
+        &self,
+        staged: &Arc<Staged>,
+        name: &str,
+        reason: &str,
+        rest: Rest<'_>,
+    ) -> Result<PathBuf> {
+        recovery::keep(staged, name, reason, rest)
+    }
+
+    /// Notes of several staged files change together: after a crash all are as they were, or none.
+    pub fn set_notes(&self, notes: &[(&Staged, &[u8])]) -> Result<()> {
+        let notes: Vec<_> = notes.iter().map(|(staged, note)| (staged.id(), *note)).collect();
+        self.shared.ground.db.set_staged_notes(&notes)
+    }
+
+    /// Whoever is about to note nothing of a staged file panics from here on, as if the process died.
+    #[cfg(feature = "testing")]
+    pub fn die_at_an_empty_note(&self) {
+        self.shared.ground.db.die_at_an_empty_note();
     }
 
     /// What is to be carried out whatever happens.

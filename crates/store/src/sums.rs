@@ -15,6 +15,10 @@ const TURN_BYTES: u64 = 1 << 20;
 /// How many granules are looked at before others get their turn: a hole costs no reading, but time.
 const TURN_GRANULES: u64 = 8192;
 
+/// A granule of them.
+static ZEROS: [u8; 128 << 10] = [0; 128 << 10];
+const _: () = assert!(ZEROS.len() as u64 == GRANULE_BYTES, "a granule of zeros");
+
 /// A walk over all granules of a file, which may take several turns.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -80,8 +84,8 @@ impl Walk {
 pub(crate) struct Summer<'a> {
     file: &'a BackingFile,
     bytes: Vec<u8>,
-    zeros: Vec<u8>,
-    sum_of_zeros: u32,
+    // The sum of a granule of them; made when it is first needed.
+    sum_of_zeros: Option<u32>,
     // The last hole that was found.
     hole: Option<ByteRange>,
     read_bytes: u64,
@@ -90,9 +94,7 @@ pub(crate) struct Summer<'a> {
 impl Summer<'_> {
     /// Sums bytes of `file`.
     pub(crate) fn new(file: &BackingFile) -> Summer<'_> {
-        let zeros = vec![0; granule::index(GRANULE_BYTES)];
-        let sum_of_zeros = crc32c(&zeros);
-        Summer { file, bytes: Vec::new(), zeros, sum_of_zeros, hole: None, read_bytes: 0 }
+        Summer { file, bytes: Vec::new(), sum_of_zeros: None, hole: None, read_bytes: 0 }
     }
 
     /// The sum of all of `place`, a granule, of which `known` is summed already.
@@ -105,9 +107,9 @@ impl Summer<'_> {
             let data = self.data(rest)?;
             let zeros = data.map_or(rest.len(), |data| data.start() - rest.start());
             sum = if zeros == GRANULE_BYTES {
-                Sum { crc: self.sum_of_zeros, len }
+                Sum { crc: *self.sum_of_zeros.get_or_insert_with(|| crc32c(&ZEROS)), len }
             } else {
-                extend(sum, &self.zeros[..granule::index(zeros)])
+                extend(sum, &ZEROS[..granule::index(zeros)])
             };
             if let Some(data) = data {
                 self.bytes.resize(granule::index(data.len()), 0);

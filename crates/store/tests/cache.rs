@@ -11,8 +11,9 @@ mod common;
 
 use std::io::{Seek, SeekFrom, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
-use base::Counter;
+use base::{Counter, ManualClock};
 use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read};
 use quayfs_store::{CacheLimit, ErrorKind, GRANULE_BYTES};
 
@@ -183,15 +184,18 @@ fn dirty_bytes_are_never_dropped() {
 #[test]
 fn a_scan_leaves_what_is_read_again_and_again() {
     let folder = Folder::new();
-    let store = folder.open_with(CacheLimit::Bytes(8 * MIB as u64), "boot");
+    let clock = Arc::new(ManualClock::default());
+    let store = folder.open_by(&clock, CacheLimit::Bytes(8 * MIB as u64));
     let content = bytes(1, 0, MIB);
+    let read_once = |identity: &[u8]| {
+        read(&complete(&store, identity, &content), 0, 10);
+        clock.advance(Duration::from_millis(1));
+    };
     for _ in 0..3 {
-        let hot = complete(&store, b"hot", &content);
-        read(&hot, 0, 10);
+        read_once(b"hot");
     }
     for n in 0..30_u8 {
-        let cached = complete(&store, &[n], &content);
-        read(&cached, 0, 10);
+        read_once(&[n]);
     }
     assert!(store.cached(b"hot", MIB as u64).unwrap().is_complete());
 }
@@ -418,7 +422,14 @@ fn several_processes_share_a_small_folder_and_never_read_wrong_bytes() {
 
 /// Reads a version whole; now and then takes it into staging and gives it back.
 fn one_use(store: &quayfs_store::Store, round: usize, which: u8, content: &[u8]) {
-    let cached = store.cached(&[which], content.len() as u64).unwrap();
+    let cached = match store.cached(&[which], content.len() as u64) {
+        Ok(cached) => cached,
+        // On a machine that is busy, others may be quicker each time: it is read past the cache then.
+        Err(error) => {
+            assert!(format!("{error:?}").contains("others keep removing it"), "{error:?}");
+            return;
+        }
+    };
     let mut buf = vec![0; content.len()];
     for _ in 0..4 {
         if cached.read(0, &mut buf).unwrap() {

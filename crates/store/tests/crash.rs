@@ -19,7 +19,7 @@ use std::sync::Arc;
 use base::Metrics;
 use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
-    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Outcome, Replayed,
+    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Outcome, Replayed, Rest,
     Staged, Store,
 };
 
@@ -94,7 +94,8 @@ fn what_was_recorded_and_what_was_sealed_survive() {
     assert_eq!((&sealed_file.note[..], sealed_file.state), (&b"sealed"[..], OrphanState::Sealed));
     assert!(sealed_file.staged.is_dirty());
 
-    let kept = store.to_recovery(&open_file.staged, "dir/file", "never closed").unwrap();
+    let kept =
+        store.to_recovery(&open_file.staged, "dir/file", "never closed", Rest::Base).unwrap();
     assert_eq!(std::fs::read(&kept).unwrap(), b"half written");
     assert!(folder.files("recovery").contains(&"dir_file.quayfs-note".to_owned()));
     let sealed = sealed_file.staged.seal().unwrap();
@@ -549,7 +550,7 @@ fn what_goes_to_recovery_never_replaces_anything() {
     for text in [&b"one"[..], b"two"] {
         let staged = store.stage(b"note", Base::Empty).unwrap();
         write(&staged, &[], 0, text);
-        let kept = store.to_recovery(&staged, "name", "because").unwrap();
+        let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
         assert_eq!(std::fs::read(kept).unwrap(), text);
     }
     let want = ["name", "name.1", "name.1.quayfs-note", "name.quayfs-note"];
@@ -567,7 +568,7 @@ fn a_recovered_file_is_made_whole_from_its_base() {
     let staged = store.stage(b"note", base).unwrap();
     write(&staged, &old, 10, b"edit");
     assert_eq!(staged.missing(range(0, 2 * GRANULE)), Some(range(GRANULE, 2 * GRANULE)));
-    let kept = store.to_recovery(&staged, "name", "because").unwrap();
+    let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
     let bytes = std::fs::read(&kept).unwrap();
     assert_eq!(bytes[10..14], *b"edit");
     assert_eq!(bytes[14..GRANULE], old[14..GRANULE]);
@@ -582,7 +583,7 @@ fn a_recovered_file_can_be_read_and_written_by_who_has_it_open() {
     let store = folder.open();
     let staged = store.stage(b"note", Base::Empty).unwrap();
     write(&staged, &[], 0, b"lost the race");
-    let kept = store.to_recovery(&staged, "name", "because").unwrap();
+    let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
     write(&staged, &[], 0, b"LOST");
     assert_eq!(content(&staged, &[]), b"LOST the race");
     assert_eq!(common::kind(staged.seal()), quayfs_store::ErrorKind::Gone);

@@ -18,7 +18,7 @@ use common::{
     write,
 };
 use quayfs_store::{
-    Adopted, Base, Cached, ErrorKind, GRANULE_BYTES, Outcome, Sealed, Staged, Store,
+    Adopted, Base, Cached, Earlier, ErrorKind, GRANULE_BYTES, Outcome, Sealed, Staged, Store,
 };
 
 #[test]
@@ -515,5 +515,28 @@ fn adopted_clean(
     match store.adopt(staged, sealed, identity).unwrap() {
         Adopted::Clean(cached) => cached,
         other @ (Adopted::StillDirty | Adopted::Kept) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_answer_to_a_version_that_gave_way_changes_nothing_of_the_newer_one() {
+    for is_acknowledged in [false, true] {
+        let folder = Folder::new();
+        let store = folder.open();
+        let staged = store.stage(b"first", Base::Empty).unwrap();
+        write(&staged, &[], 0, b"hello");
+        let first = staged.seal().unwrap();
+        write(&staged, &[], 0, b"again");
+        let second = staged.seal_noted(Some(b"second"), Earlier::GivesWay).unwrap();
+        assert_eq!(kind(first.read(0, &mut [0; 5])), ErrorKind::Gone);
+        if is_acknowledged {
+            assert!(matches!(store.adopt(&staged, first, b"v").unwrap(), Adopted::StillDirty));
+        } else {
+            store.reject(&staged, first);
+        }
+        assert!(staged.is_dirty() && !staged.is_written());
+        assert_eq!(sealed_content(&second), b"again");
+        let cached = adopted_clean(&store, &staged, second, b"w");
+        assert_eq!(read(&cached, 0, 5), b"again");
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use base::{ByteRange, Timestamp};
 use bytes::Bytes;
-use remote::{Condition, Key, Metadata, PartCopies, PutOptions, UPLOAD_ID, UploadId};
+use futures::future::BoxFuture;
+use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_ID, UploadId};
 use store::Staged;
 
-use crate::begun::{Begun, Early};
+use crate::begun::{Begun, Early, EarlyBytes};
+use crate::plan::Source;
 use crate::{Error, Result, Uploader};
 
 impl Uploader {
@@ -28,10 +30,18 @@ impl Uploader {
         (offset < grid.reach()).then(|| grid.part_at(offset))
     }
 
-    /// Begins an upload of what `staged` will be.
+    /// Where the first part begins that has nothing of the first `kept` bytes.
+    pub fn first_ahead(&self, kept: u64) -> Option<u64> {
+        match kept.checked_sub(1) {
+            None => Some(0),
+            Some(last) => self.part_at(last).map(ByteRange::end),
+        }
+    }
+
+    /// Begins an upload of what `staged` will be; parts from `first` on are sent ahead.
     pub async fn begin(
         &self,
-        staged: &Arc<Staged>,
+        (staged, first): (&Arc<Staged>, u64),
         (key, condition, metadata): (&Key, &Condition, &Metadata),
         id: String,
     ) -> Result<Begun> {
@@ -39,23 +49,48 @@ impl Uploader {
         carried.insert(UPLOAD_ID.to_owned(), id.clone());
         let options = PutOptions { condition: condition.clone(), metadata: carried };
         let upload = self.remote.upload_create(key, &options).await?;
-        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), staged))
+        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), (staged, first)))
     }
 
-    /// Sends the part `range` as it is now, of an upload of `key`; `None` if not all of it is here.
-    pub async fn send_ahead(
-        &self,
-        (key, upload): (&Key, &UploadId),
-        staged: &Arc<Staged>,
-        range: ByteRange,
-    ) -> Result<Option<Early>> {
-        let _request = self.requests.acquire().await.expect("never closed");
-        let _memory = self.budget.acquire(range.len()).await;
-        let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
-        let Some(bytes) = read_staged(staged, range).await? else { return Ok(None) };
-        let number = self.grid().number_at(range.start());
-        let tag = self.remote.upload_part(key, upload, number, bytes).await?;
-        Ok(Some(Early::new(range, moment, tag)))
+    /// Sends the part `range` as it is now; `None` if not all of it is here.
+    pub fn send_ahead<'a>(&'a self, begun: &Begun, range: ByteRange) -> Making<'a> {
+        let (key, upload) = (begun.key.clone(), begun.upload.clone());
+        let (staged, first) = (Arc::clone(begun.staged()), begun.first);
+        Box::pin(async move {
+            let _request = self.requests.acquire().await.expect("never closed");
+            let _memory = self.budget.acquire(range.len()).await;
+            let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
+            let Some(bytes) = read_staged(&staged, range).await? else { return Ok(None) };
+            let number = self.grid().number_ahead(range.start(), first);
+            let tag = self.remote.upload_part(&key, &upload, number, bytes).await?;
+            Ok(Some(Early { number, range, bytes: EarlyBytes::Of(moment), tag }))
+        })
+    }
+
+    /// Copies what is before the parts that are sent ahead and is as in `original`, as it would be
+    /// copied if nothing more of it were changed.
+    pub fn copy_ahead<'a>(&'a self, begun: &Begun, original: Original<'_>) -> Vec<Making<'a>> {
+        let (size, first) = (begun.staged().size(), begun.first);
+        if size <= first {
+            return Vec::new();
+        }
+        let unchanged = begun.staged().unchanged();
+        let parts = self.plan_beside(size, &unchanged, Some(original), first);
+        let copies = parts.into_iter().filter(|(_, piece)| piece.source == Source::Copied);
+        let making = copies.map(|(number, piece)| -> Making<'a> {
+            let (key, upload) = (begun.key.clone(), begun.upload.clone());
+            let (from, version, size) =
+                (original.key.clone(), original.version.clone(), original.size);
+            let range = piece.range;
+            Box::pin(async move {
+                let _request = self.requests.acquire().await.expect("never closed");
+                let original = Original { key: &from, version: &version, size };
+                let copying = self.remote.upload_part_copy(&key, &upload, number, original, range);
+                let tag = copying.await?;
+                Ok(Some(Early { number, range, bytes: EarlyBytes::Copied(from, version), tag }))
+            })
+        });
+        making.collect()
     }
 
     /// Gives up an upload that is of no use any more.
@@ -86,6 +121,9 @@ impl Uploader {
         Ok(())
     }
 }
+
+/// A part that is being made ahead.
+pub type Making<'a> = BoxFuture<'a, Result<Option<Early>>>;
 
 /// How much is read at a time: a writer waits for no more.
 const READ_BYTES: u64 = 256 << 10;

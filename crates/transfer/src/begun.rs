@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::ByteRange;
-use remote::{Key, Metadata, PartTag, UploadId};
+use remote::{Key, Metadata, Original, PartNumber, PartTag, UploadId, Version};
 use store::{Moment, Sealed, Staged};
+
+use crate::plan::{Piece, Source};
 
 /// An upload that was begun before its file was whole.
 #[derive(Debug)]
@@ -18,25 +20,30 @@ pub struct Begun {
     pub id: String,
     /// What the object will carry.
     pub metadata: Metadata,
+    /// Parts that begin here or behind are sent ahead. What is before it was there already, and the
+    /// store copies what of it is not changed.
+    pub first: u64,
     staged: Arc<Staged>,
     // By where they begin.
     parts: BTreeMap<u64, Early>,
 }
 
-/// A part that was sent ahead.
+/// A part that was made ahead.
 #[derive(Debug)]
 pub struct Early {
-    range: ByteRange,
-    /// It has the bytes of this moment.
-    moment: Moment,
-    tag: PartTag,
+    pub(crate) number: PartNumber,
+    pub(crate) range: ByteRange,
+    pub(crate) bytes: EarlyBytes,
+    pub(crate) tag: PartTag,
 }
 
-impl Early {
-    /// The part `range` with the bytes of `moment`.
-    pub(crate) fn new(range: ByteRange, moment: Moment, tag: PartTag) -> Early {
-        Early { range, moment, tag }
-    }
+/// Which bytes a part has that was made ahead.
+#[derive(Debug)]
+pub(crate) enum EarlyBytes {
+    /// Those of the file at this moment.
+    Of(Moment),
+    /// Those of this version of this object.
+    Copied(Key, Version),
 }
 
 impl Begun {
@@ -45,9 +52,10 @@ impl Begun {
         (key, upload): (Key, UploadId),
         id: String,
         metadata: Metadata,
-        staged: &Arc<Staged>,
+        (staged, first): (&Arc<Staged>, u64),
     ) -> Begun {
-        Begun { key, upload, id, metadata, staged: Arc::clone(staged), parts: BTreeMap::new() }
+        let (staged, parts) = (Arc::clone(staged), BTreeMap::new());
+        Begun { key, upload, id, metadata, first, staged, parts }
     }
 
     /// Notes a part that was sent.
@@ -55,16 +63,38 @@ impl Begun {
         self.parts.insert(part.range.start(), part);
     }
 
+    /// What it is an upload of.
+    pub(crate) fn staged(&self) -> &Arc<Staged> {
+        &self.staged
+    }
+
     /// Whether the parts are of this staged file.
     pub fn is_of(&self, staged: &Arc<Staged>) -> bool {
         Arc::ptr_eq(&self.staged, staged)
     }
 
-    /// The receipt of the part `range`, if it was sent as it is in `sealed`.
-    pub(crate) fn tag(&self, range: ByteRange, sealed: &Sealed) -> Option<PartTag> {
-        let early = self.parts.get(&range.start()).filter(|early| early.range == range)?;
-        let is_before = early.moment < sealed.moment();
-        let is_same = is_before && !self.staged.is_written_since(range, early.moment);
+    /// The receipt of a part, if it was made as it is in `sealed`; `original` is what the store may
+    /// copy from.
+    pub(crate) fn tag(
+        &self,
+        (number, piece): (PartNumber, Piece),
+        sealed: &Sealed,
+        original: Option<Original<'_>>,
+    ) -> Option<PartTag> {
+        let range = piece.range;
+        let early = self.parts.get(&range.start())?;
+        if (early.number, early.range) != (number, range) {
+            return None;
+        }
+        let is_same = match (&early.bytes, piece.source) {
+            (EarlyBytes::Of(moment), Source::Sent) => {
+                *moment < sealed.moment() && !self.staged.is_written_since(range, *moment)
+            }
+            (EarlyBytes::Copied(key, version), Source::Copied) => {
+                original.is_some_and(|original| (original.key, original.version) == (key, version))
+            }
+            (EarlyBytes::Of(_), Source::Copied) | (EarlyBytes::Copied(..), Source::Sent) => false,
+        };
         is_same.then(|| early.tag.clone())
     }
 }

@@ -114,6 +114,18 @@ impl Download {
         self.read_landing(cached, range, flights).await
     }
 
+    /// Fetches all of it that is not here, as a guess, if there is a place for it. What fails is fetched
+    /// when it is read.
+    pub async fn fetch_ahead(self: &Arc<Self>) {
+        let (Some(cached), Some(all)) = (self.cached(), ByteRange::new(0, self.size())) else {
+            return;
+        };
+        let flights = self.cover(cached, all, DEMAND_BYTES_MAX, Urgency::Guess);
+        if let Err(error) = landed(&flights, all).await {
+            tracing::debug!(%error, "a file was not fetched ahead");
+        }
+    }
+
     async fn read_landing(
         self: &Arc<Self>,
         cached: &Arc<Cached>,

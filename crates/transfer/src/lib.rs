@@ -15,6 +15,7 @@ mod readahead;
 mod schedule;
 mod upload;
 
+pub use ahead::Making;
 pub use begun::{Begun, Early};
 pub use download::Download;
 pub use error::{Error, Result};

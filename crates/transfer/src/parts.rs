@@ -12,10 +12,15 @@ use remote::{PartNumber, Personality};
 /// 640.6 GiB, and 1 GiB up to 5.5 TiB.
 const TIERS: [(u64, u64); 4] = [(10, 1), (20, 4), (20, 16), (50, 64)];
 
+/// Enough for edits all over a file of which more is appended.
+const SPARE_MAX: u32 = 100;
+
 /// Where files are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
     tiers: [Tier; TIERS.len()],
+    /// So many numbers the largest object leaves over, as far as they are of use.
+    spare: u32,
 }
 
 /// Parts of one size.
@@ -48,7 +53,11 @@ impl Grid {
             start = end;
             tier
         });
-        Grid { tiers }
+        let mut grid = Grid { tiers, spare: 0 };
+        let largest = grid.reach().min(store.object_bytes_max);
+        let PartNumber(last) = grid.number_at(largest.saturating_sub(1));
+        grid.spare = store.parts_max.saturating_sub(last).min(SPARE_MAX);
+        grid
     }
 
     /// The size of the first part. What is no larger goes in one request.
@@ -77,6 +86,14 @@ impl Grid {
             .map(|tier| start.min(tier.end).saturating_sub(tier.start) / tier.part_bytes)
             .sum();
         PartNumber(1 + u32::try_from(before).expect("a store counts its parts so"))
+    }
+
+    /// The number of a part that is sent ahead and begins at `start`. Those of a file that was there
+    /// are sent from `first` on, and what comes before `first` may take some numbers more than it has
+    /// parts.
+    pub(crate) fn number_ahead(&self, start: u64, first: u64) -> PartNumber {
+        let PartNumber(number) = self.number_at(start);
+        PartNumber(if first == 0 { number } else { number + self.spare })
     }
 
     /// The parts of a file of `size` bytes, in order; the last may be shorter than others.
@@ -154,6 +171,10 @@ pub(crate) mod tests {
                 prop_assert_eq!(part.start(), next);
                 prop_assert!(part.len() <= store.part_bytes_max);
                 prop_assert_eq!(grid.number_at(part.start()).0 as usize, at + 1);
+                // No file is longer than an object may be, even where its parts would reach farther.
+                if part.start() < store.object_bytes_max {
+                    prop_assert!(grid.number_ahead(part.start(), 1).0 <= parts_max);
+                }
                 prop_assert!(at < 3000 && (at as u64) < u64::from(parts_max));
                 next = part.end();
             }

@@ -12,7 +12,7 @@
 //! enough to be a part by itself.
 
 use base::ByteRange;
-use remote::{PartCopies, Personality};
+use remote::{PartCopies, PartNumber, Personality};
 use store::GranuleSet;
 
 use crate::parts::Grid;
@@ -94,6 +94,53 @@ pub(crate) fn plan(size: u64, grid: &Grid, store: Personality, copies: Option<Co
             }
         }
     })
+}
+
+/// The parts of a file of `size` bytes that is not sent in one request, with their numbers, where
+/// parts from `first` on have those of [`Grid::number_ahead`].
+pub(crate) fn plan_beside(
+    size: u64,
+    grid: &Grid,
+    store: Personality,
+    copies: Option<Copies<'_>>,
+    first: u64,
+) -> Vec<(PartNumber, Piece)> {
+    let fits = match plan(size, grid, store, copies) {
+        Plan::Parts(pieces) => numbered_beside(pieces, grid, first),
+        Plan::Whole | Plan::TooLarge => None,
+    };
+    fits.unwrap_or_else(|| {
+        // No more pieces than parts of the grid.
+        let coarse = match copies {
+            Some(Copies { how: PartCopies::AnyRange { bytes_max }, unchanged, .. })
+                if grid.part_at(size - 1).len() <= bytes_max =>
+            {
+                whole_parts(size, grid, unchanged, Some(bytes_max))
+            }
+            Some(_) | None => all_sent(size, grid),
+        };
+        numbered_beside(coarse, grid, first).expect("the grid has a number for each of its parts")
+    })
+}
+
+/// `None` if there are more pieces before `first` than numbers.
+fn numbered_beside(
+    pieces: Vec<Piece>,
+    grid: &Grid,
+    first: u64,
+) -> Option<Vec<(PartNumber, Piece)>> {
+    let numbers_before = grid.number_ahead(first, first).0 - 1;
+    let mut last = 0;
+    let numbered = pieces.into_iter().map(|piece| {
+        let start = piece.range.start();
+        if start < first {
+            last += 1;
+            (last <= numbers_before).then_some((PartNumber(last), piece))
+        } else {
+            Some((grid.number_ahead(start, first), piece))
+        }
+    });
+    numbered.collect()
 }
 
 fn sent(range: ByteRange) -> Piece {
@@ -241,7 +288,7 @@ mod tests {
     use remote::{PartCopies, Personality};
     use store::GranuleSet;
 
-    use super::{Copies, Piece, Plan, Source, plan};
+    use super::{Copies, Piece, Plan, Source, plan, plan_beside};
     use crate::parts::Grid;
     use crate::parts::tests::S3;
 
@@ -337,6 +384,33 @@ mod tests {
         assert_eq!(in_mib(&pieces(40 * MIB, 20 * MIB, &[], google)), want);
     }
 
+    #[test]
+    fn parts_that_were_sent_ahead_keep_their_numbers_whatever_is_edited_before_them() {
+        let grid = Grid::new(16 * MIB, S3);
+        let (original, size, first) = (GIB + 5, GIB + 100 * MIB, GIB + 16 * MIB);
+        let edits = |every: usize| {
+            let places = (0..GIB / MIB).step_by(every).map(|mib| mib * MIB);
+            places.map(|at| range(at, at + 1)).collect::<Vec<_>>()
+        };
+        for changed in [Vec::new(), edits(1000), edits(40), edits(1)] {
+            let unchanged = GranuleSet::without(original, &changed);
+            let how = S3.part_copies;
+            let copies = Copies { how, original_bytes: original, unchanged: &unchanged };
+            let parts = plan_beside(size, &grid, S3, Some(copies), first);
+            assert!(parts.windows(2).all(|pair| pair[0].0 < pair[1].0), "{parts:?}");
+            let ahead: Vec<_> =
+                parts.iter().filter(|(_, piece)| first <= piece.range.start()).collect();
+            assert_eq!(ahead.len(), 6);
+            for (number, piece) in ahead {
+                assert_eq!(*number, grid.number_ahead(piece.range.start(), first));
+            }
+            if changed.is_empty() {
+                let first_two: Vec<_> = parts.iter().take(2).map(|(number, _)| number.0).collect();
+                assert_eq!(first_two, [1, 2]);
+            }
+        }
+    }
+
     fn any_store() -> impl Strategy<Value = Personality> {
         let how = prop_oneof![
             Just(PartCopies::None),
@@ -373,6 +447,12 @@ mod tests {
             let Plan::Parts(pieces) = plan(size, &grid, store, Some(copies)) else {
                 panic!("not in parts")
             };
+            let first = if original == 0 { 0 } else { grid.part_at(original - 1).end() };
+            let beside = plan_beside(size, &grid, store, Some(copies), first);
+            prop_assert!(beside.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            prop_assert!(beside.iter().all(|(number, _)| number.0 <= store.parts_max));
+            let beside: Vec<Piece> = beside.into_iter().map(|(_, piece)| piece).collect();
+            for pieces in [pieces, beside] {
             prop_assert!(pieces.len() as u64 <= u64::from(store.parts_max));
             let mut next = 0;
             for piece in &pieces {
@@ -398,6 +478,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(next, size);
+            }
         }
     }
 }

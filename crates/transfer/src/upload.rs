@@ -8,14 +8,14 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use remote::{
     Condition, Error as RemoteError, ErrorKind, Key, Meta, Metadata, Original, PartNumber, PartTag,
-    PutOptions, Remote, UPLOAD_ID, UploadId, Version,
+    Personality, PutOptions, Remote, UPLOAD_ID, UploadId, Version,
 };
 use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
 use crate::begun::Begun;
 use crate::parts::Grid;
-use crate::plan::{Copies, Piece, Plan, Source, plan};
+use crate::plan::{Copies, Piece, Plan, Source, plan, plan_beside};
 use crate::{Download, Error, Result};
 
 /// Bounds on uploading.
@@ -151,12 +151,19 @@ impl Uploader {
 
     fn plan(&self, size: u64, unchanged: &GranuleSet, original: Option<Original<'_>>) -> Plan {
         let store = self.remote.personality();
-        let copies = original.map(|original| Copies {
-            how: store.part_copies,
-            original_bytes: original.size,
-            unchanged,
-        });
-        plan(size, &self.grid(), store, copies)
+        plan(size, &self.grid(), store, copies(store, unchanged, original))
+    }
+
+    /// The parts of an upload of which those from `first` on are sent ahead.
+    pub(crate) fn plan_beside(
+        &self,
+        size: u64,
+        unchanged: &GranuleSet,
+        original: Option<Original<'_>>,
+        first: u64,
+    ) -> Vec<(PartNumber, Piece)> {
+        let store = self.remote.personality();
+        plan_beside(size, &self.grid(), store, copies(store, unchanged, original), first)
     }
 
     pub(crate) fn grid(&self) -> Grid {
@@ -182,32 +189,30 @@ impl Uploader {
 
     async fn put_parts(&self, sending: &Sending<'_>, pieces: &[Piece]) -> Result<Version> {
         let upload = self.remote.upload_create(sending.job.key, sending.options).await?;
-        self.send_and_complete(sending, &upload, pieces, Vec::new()).await
+        let parts = (1..).map(PartNumber).zip(pieces.iter().copied()).collect();
+        self.send_and_complete(sending, &upload, parts, Vec::new()).await
     }
 
     /// Sends what was not sent ahead, or was changed since.
     async fn send_rest(&self, sending: &Sending<'_>, begun: &Begun) -> Result<Version> {
-        let Plan::Parts(pieces) =
-            self.plan(sending.sealed.size(), sending.sealed.unchanged(), None)
-        else {
-            unreachable!("the file was not cut since the plan was made")
-        };
-        let sealed = sending.sealed;
-        let ahead = numbered(&pieces)
-            .filter_map(|(number, piece)| Some((number, begun.tag(piece.range, sealed)?)))
+        let (sealed, original) = (sending.sealed, sending.job.original);
+        let parts = self.plan_beside(sealed.size(), sealed.unchanged(), original, begun.first);
+        let ahead = parts
+            .iter()
+            .filter_map(|&part| Some((part.0, begun.tag(part, sealed, original)?)))
             .collect();
-        self.send_and_complete(sending, &begun.upload, &pieces, ahead).await
+        self.send_and_complete(sending, &begun.upload, parts, ahead).await
     }
 
     async fn send_and_complete(
         &self,
         sending: &Sending<'_>,
         upload: &UploadId,
-        pieces: &[Piece],
+        parts: Vec<(PartNumber, Piece)>,
         ahead: Vec<(PartNumber, PartTag)>,
     ) -> Result<Version> {
         let UploadJob { key, condition, .. } = sending.job;
-        let sent = self.send_parts(sending, upload, pieces, ahead).await;
+        let sent = self.send_parts(sending, upload, parts, ahead).await;
         let completed = match sent {
             Ok(tags) => {
                 let completed = self.remote.upload_complete(key, upload, &tags, condition).await;
@@ -225,13 +230,14 @@ impl Uploader {
         &self,
         sending: &Sending<'_>,
         upload: &UploadId,
-        pieces: &[Piece],
+        parts: Vec<(PartNumber, Piece)>,
         ahead: Vec<(PartNumber, PartTag)>,
     ) -> Result<Vec<(PartNumber, PartTag)>> {
         let failed = &AtomicBool::new(false);
-        // In order, as the pieces are.
+        // In order, as the parts are.
         let is_ahead = |number| ahead.binary_search_by_key(&number, |(sent, _)| *sent).is_ok();
-        let mut left: Vec<_> = numbered(pieces).filter(|(number, _)| !is_ahead(*number)).collect();
+        let mut left = parts;
+        left.retain(|(number, _)| !is_ahead(*number));
         // Copies first: that one cannot be made is found before much is sent.
         left.sort_by_key(|(_, piece)| piece.source == Source::Sent);
         let working = left.into_iter().map(|(number, piece)| async move {
@@ -306,9 +312,14 @@ impl Uploader {
     }
 }
 
-/// Parts with their numbers.
-fn numbered(pieces: &[Piece]) -> impl Iterator<Item = (PartNumber, Piece)> {
-    (1..).map(PartNumber).zip(pieces.iter().copied())
+/// What a store may copy into a file that has `unchanged` of `original`.
+fn copies<'a>(
+    store: Personality,
+    unchanged: &'a GranuleSet,
+    original: Option<Original<'_>>,
+) -> Option<Copies<'a>> {
+    let (how, original) = (store.part_copies, original?);
+    Some(Copies { how, original_bytes: original.size, unchanged })
 }
 
 /// The runs of `range` that are in `set`.

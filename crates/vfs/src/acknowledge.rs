@@ -7,9 +7,9 @@ use std::time::Duration;
 use base::Ino;
 use store::{ErrorKind, Staged};
 
-use crate::aimed::{Acknowledged, Aimed, Upto};
+use crate::aimed::{Acknowledged, Aimed};
 use crate::errno::{Error, Result};
-use crate::file::{File, Turn};
+use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
 
 /// How long an upload waits after a close. Files that are removed, renamed or written again at once
@@ -42,31 +42,37 @@ impl Vfs {
         if PENDING_FILES_MAX <= self.later.len() {
             return self.commit(file).await;
         }
-        let turn = file.turn().await;
-        match self.acknowledge_in_turn(file, &turn).await {
+        let sealing = file.sealing().await;
+        let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
+        drop(sealing);
+        match acknowledged {
             Ok(()) => {}
             // What the kernel may write to has no room for two versions.
             Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
-                return self.commit_in_turn(file, &turn, Upto::Now).await;
+                return self.commit(file).await;
             }
             Err(error) => return Err(error),
         }
         if self.namespace.is_moving(file.ino()) {
             // What was noted is of the object under its old name: nobody could finish it.
-            return self.commit_in_turn(file, &turn, Upto::Now).await;
+            return self.commit(file).await;
         }
-        drop(turn);
         if file.is_dirty() {
             self.commit_after(file, UPLOAD_DELAY);
         }
         Ok(())
     }
 
-    async fn acknowledge_in_turn(self: &Arc<Self>, file: &Arc<File>, _turn: &Turn) -> Result<()> {
+    async fn acknowledge_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        _sealing: &Sealing,
+    ) -> Result<()> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(()) };
         if !file.is_dirty() || !staged.is_written() {
             return Ok(());
         }
+        let notes = *file.noting.lock();
         match self.seal_now(file, &staged).await {
             Ok(Some(mut version)) => {
                 version.sealed.stay();
@@ -77,8 +83,9 @@ impl Vfs {
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         }
-        // A rename that came in between may have noted the new name before the old one.
-        self.note_again(file, &staged)
+        // A rename that came in between may have noted the new name before the old one, and who sends parts
+        // ahead that there is no upload yet.
+        self.note_since(file, &staged, notes)
     }
 
     /// The attributes of `ino` were changed: what a close was told is safe has them too.
@@ -89,10 +96,17 @@ impl Vfs {
     }
 
     /// What is noted of an acknowledged version is of the name and the attributes of now.
-    fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
+    pub(crate) fn note_again(&self, file: &File, staged: &Staged) -> Result<()> {
+        let notes = *file.noting.lock();
+        self.note_since(file, staged, notes)
+    }
+
+    /// As [`Vfs::note_again`], if the note was the right one when so many had been written.
+    fn note_since(&self, file: &File, staged: &Staged, notes: u64) -> Result<()> {
+        let is_as_it_was = *file.noting.lock() == notes;
         let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
         let Some(aimed) = aimed else { return Ok(()) };
-        let again = if self.namespace.said(file.ino()) == aimed.said {
+        let again = if is_as_it_was && self.namespace.said(file.ino()) == aimed.said {
             self.aim_again(file, staged, &aimed)
         } else {
             self.aim_anew(file, staged, &aimed)
@@ -152,7 +166,7 @@ impl Vfs {
         let target = self.namespace.target(file.ino())?;
         let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
         let again = Aimed { target, said, origin, ..aimed.clone() };
-        staged.set_note(&self.note_aimed(file, staged, &again))?;
+        self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
         Ok(again)
     }
 }

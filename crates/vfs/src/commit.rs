@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use base::{ByteRange, Counter, Errno};
 use futures::{StreamExt, stream};
-use namespace::{Published, SetAttr, Target, Unsent};
+use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
-use store::{Adopted, Earlier, ErrorKind, Sealed, Staged};
+use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
-use crate::ahead::fits;
+use crate::ahead::{Stopped, fits};
 use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
-use crate::note::Note;
+use crate::file::{Announced, Bytes, File, Named, Overwrite, PartsUnderWay, Turn};
 use crate::origin::whole_object;
 use crate::vfs::{Commit, Unpublished, Vfs};
 
@@ -58,12 +57,14 @@ impl Vfs {
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
+        *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
             unpublished.push(Unpublished { reason });
         } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
+            *self.left.lock() = Some(error.to_string());
         }
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");
@@ -71,17 +72,24 @@ impl Vfs {
         unpublished
     }
 
+    /// Why attributes could not be brought into the bucket by the last [`Vfs::drain`]: they are in the
+    /// journal, and the next mount writes them.
+    pub fn left_for_the_next_mount(&self) -> Option<String> {
+        self.left.lock().clone()
+    }
+
     /// [`Vfs::commit`] for who has the file's turn.
     pub(crate) async fn commit_in_turn(
         self: &Arc<Self>,
         file: &Arc<File>,
-        _turn: &Turn,
+        turn: &Turn,
         upto: Upto,
     ) -> Result<()> {
-        let mut committed = self.commit_once(file, upto).await;
+        let mut committed = self.commit_once(file, turn, upto).await;
         if matches!(committed, Ok(Step::PublishedEarlier)) {
-            committed = self.commit_once(file, upto).await;
+            committed = self.commit_once(file, turn, upto).await;
         }
+        file.uploading(None);
         let counter = match &committed {
             Ok(Step::Nothing) => return Ok(()),
             Ok(Step::Published | Step::PublishedEarlier) => Counter::UploadsDone,
@@ -104,7 +112,12 @@ impl Vfs {
         committed.map(|_| ())
     }
 
-    async fn commit_once(self: &Arc<Self>, file: &Arc<File>, upto: Upto) -> Result<Step> {
+    async fn commit_once(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        turn: &Turn,
+        upto: Upto,
+    ) -> Result<Step> {
         let Some(staged) = self.rescanned(file).await? else { return Ok(Step::Nothing) };
         // Not to be taken for the one that another writer may have begun meanwhile.
         if !file.is_dirty() || !staged.is_dirty() {
@@ -113,8 +126,13 @@ impl Vfs {
         // What was sent ahead is complete or given up at the end of this.
         let mut stream = file.stream.stop().await;
         // Until the upload is published the file keeps its name, or stays without one.
-        let _name = self.namespace.settle(file.ino()).await?;
-        let earlier = file.acknowledged.lock().take();
+        let name = self.namespace.settle(file.ino()).await?;
+        let earlier = {
+            let mut acknowledged = file.acknowledged.lock();
+            // It stays promised.
+            file.uploading(acknowledged.as_ref().map(|version| version.aimed.upload.as_str()));
+            acknowledged.take()
+        };
         let is_awaited = upto != Upto::Acknowledged || !self.handles.is_written(file);
         let is_newer_asked = upto != Upto::Acknowledged && staged.is_written();
         let (chosen, step) = match (&earlier, upto) {
@@ -134,26 +152,64 @@ impl Vfs {
                 sealed => (sealed, Step::Published),
             },
         };
-        let Acknowledged { sealed, aimed } = match chosen {
-            Ok(Some(chosen)) => chosen,
-            Ok(None) => return Ok(Step::Nothing),
+        match chosen {
+            Ok(Some(chosen)) => {
+                // What nobody waits for may be overtaken by a newer version, if that can do without it.
+                let may_be_overtaken = self.options.commit == Commit::Async
+                    && upto == Upto::Acknowledged
+                    && chosen.sealed.size() <= self.stream_from
+                    && chosen.sealed.missing().is_empty();
+                let lent = may_be_overtaken.then_some(turn);
+                self.send((file, &name, lent), &staged, (chosen, step), &mut stream).await
+            }
+            Ok(None) => Ok(Step::Nothing),
             // What our edit left out is gone for good.
-            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
-            Err(error) => return Err(error),
-        };
+            Err(error) if error.is_changed() => Err(self.keep_loser(file, &staged)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uploads and publishes what was chosen to be; `stream` has what was sent ahead of it. Others may
+    /// seal the file meanwhile if its turn is lent.
+    async fn send(
+        self: &Arc<Self>,
+        (file, name, lent): (&Arc<File>, &NameGuard, Option<&Turn>),
+        staged: &Arc<Staged>,
+        (chosen, step): (Acknowledged, Step),
+        stream: &mut Stopped<'_>,
+    ) -> Result<Step> {
+        let Acknowledged { sealed, aimed } = chosen;
         let sealed = Arc::new(sealed);
-        let uploaded = match self.aim_again(file, &staged, &aimed) {
+        let is_in_parts = self.stream_from < sealed.size();
+        file.sends_parts(if is_in_parts { PartsUnderWay::Yes } else { PartsUnderWay::No });
+        let aimed_now = self.aim_again(file, staged, &aimed).and_then(|now| {
+            self.namespace.uploads(file.ino(), &now.upload, name)?;
+            Ok(now)
+        });
+        let uploaded = match aimed_now {
             Ok(now) => {
                 let begun = stream.take();
-                let uploaded = self.upload(file, (&staged, &sealed), &now, begun).await;
+                file.uploading(Some(&now.upload));
+                if let Some(turn) = lent {
+                    turn.let_seal();
+                }
+                let uploaded = self.upload(file, (staged, &sealed), &now, begun).await;
+                if let Some(turn) = lent {
+                    file.keep_sealing(turn).await;
+                }
                 uploaded.map(|version| (now, version))
             }
             Err(error) => Err(error),
         };
+        file.sends_parts(PartsUnderWay::No);
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
             Ok((Aimed { target, written, .. }, version)) => {
-                self.publish(file, &staged, sealed, &target, &version)?;
+                match self.publish(file, staged, sealed, &target, &version) {
+                    // Removed meanwhile, and its bytes with it.
+                    Err(_) if file.state.read().name == Named::No => return Ok(Step::Nothing),
+                    published => published?,
+                }
                 file.times_published(written);
                 file.announce(Announced::No);
                 if file.is_dirty() {
@@ -162,13 +218,18 @@ impl Vfs {
                 Ok(step)
             }
             Err(error) if error.is_nameless() => Ok(Step::Nothing),
+            // Removed meanwhile: nobody misses it.
+            Err(_) if file.state.read().name == Named::No => Ok(Step::Nothing),
             Err(error) if error.is_changed() => {
-                self.store.reject(&staged, sealed);
-                Err(self.keep_loser(file, &staged))
+                self.store.reject(staged, sealed);
+                Err(self.keep_loser(file, staged))
             }
+            Err(error) if error.is_overtaken() && lent.is_some() => Ok(Step::Nothing),
             Err(error) => {
+                let is_overtaken = file.acknowledged.lock().is_some();
                 match self.options.commit {
-                    Commit::Close => self.store.reject(&staged, sealed),
+                    Commit::Close => self.store.reject(staged, sealed),
+                    Commit::Async if is_overtaken => self.store.reject(staged, sealed),
                     // It stays what a close was told is safe.
                     Commit::Async => {
                         let mut sealed = sealed;
@@ -219,14 +280,6 @@ impl Vfs {
     /// The id of the upload that has begun, else a new one.
     fn upload_id(&self, file: &File) -> String {
         file.stream.noted().map_or_else(|| self.uploader.new_id(), |noted| noted.id)
-    }
-
-    /// What the staged bytes that are to go where `aimed` says tell of themselves.
-    pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
-        let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
-        let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
-        let said = aimed.said.clone();
-        Note { origin_bytes, begun, said, ..self.note(&aimed.target, &aimed.upload) }.to_bytes()
     }
 
     /// Freezes the bytes of now, and notes at once with it what they are to become: sealed bytes
@@ -374,49 +427,14 @@ impl Vfs {
             Ok(target) => target.key.to_string(),
             Err(error) => error.subject,
         };
-        match self.store.to_recovery(staged, &key, "the object was changed by someone else") {
+        let why = "the object was changed by someone else";
+        match self.store.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino());
                 Error::Conflict { key, kept: path.display().to_string() }
             }
             Err(error) => error.into(),
-        }
-    }
-
-    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What
-    /// else is to be said of the file matters only when they are sealed for it.
-    pub(crate) fn note_of(&self, file: &File, name: Named, upload: &str) -> Result<Vec<u8>> {
-        match name {
-            Named::Yes => match self.namespace.target(file.ino()).map_err(Error::from) {
-                Ok(target) => {
-                    let said = match upload {
-                        "" => Vec::new(),
-                        _ => self.namespace.said(file.ino()),
-                    };
-                    let begun = file.stream.noted();
-                    Ok(Note { begun, said, ..self.note(&target, upload) }.to_bytes())
-                }
-                Err(error) if error.is_nameless() => Ok(Vec::new()),
-                Err(error) => Err(error),
-            },
-            // It is never published, and after a crash nobody misses it.
-            Named::No => Ok(Vec::new()),
-        }
-    }
-
-    /// What the staged bytes that are to become `target` say of themselves; `upload` is empty before
-    /// there is one.
-    pub(crate) fn note(&self, target: &Target, upload: &str) -> Note {
-        Note {
-            volume: self.options.volume.clone(),
-            upload: upload.to_owned(),
-            key: target.key.clone(),
-            condition: target.condition.clone(),
-            origin_bytes: None,
-            begun: None,
-            metadata: target.metadata.clone(),
-            said: Vec::new(),
         }
     }
 

@@ -49,6 +49,18 @@ impl Error {
         }
     }
 
+    /// Whether the version to be uploaded gave way to a newer one.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        match self {
+            Error::Transfer(transfer::Error::Store(error)) => error.kind == store::ErrorKind::Gone,
+            Error::Transfer(transfer::Error::Remote(_) | transfer::Error::Stopped)
+            | Error::Store(_)
+            | Error::Namespace(_)
+            | Error::Call(_)
+            | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether the names have none for the file any more, because it was removed here.
     pub(crate) fn is_nameless(&self) -> bool {
         match self {

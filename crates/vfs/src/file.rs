@@ -14,8 +14,16 @@ use crate::ahead::Stream;
 use crate::aimed::{Acknowledged, Times};
 use crate::io_mode::IoMode;
 
-/// The right to change what is published of a file.
-pub(crate) type Turn = OwnedMutexGuard<()>;
+/// The right to change what is published of a file, and to seal it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _publishing: OwnedMutexGuard<()>,
+    /// `None` while others may seal.
+    sealing: Mutex<Option<Sealing>>,
+}
+
+/// The right to seal a file.
+pub(crate) type Sealing = OwnedMutexGuard<()>;
 
 /// A file in use. One for each inode, shared by all its handles.
 #[derive(Debug)]
@@ -23,6 +31,8 @@ pub(crate) struct File {
     ino: Ino,
     /// Held by who commits it.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// Held by who seals it, or takes the answer to an upload; taken after the turn.
+    sealing: Arc<tokio::sync::Mutex<()>>,
     /// Writers hold it shared for a moment; who publishes the file to make room keeps them out.
     pub(crate) gate: tokio::sync::RwLock<()>,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
@@ -34,14 +44,21 @@ pub(crate) struct File {
     size: AtomicU64,
     /// When it was last changed here, until that is published.
     written: Mutex<Option<Times>>,
+    /// The upload that is under way.
+    uploading: Mutex<Option<String>>,
     /// Uploads of it that may have arrived although they failed, the last few.
     unanswered: Mutex<Vec<String>>,
     /// Whether the names know that its bytes are being changed here.
     announced: AtomicBool,
     /// What a close was told is safe and is not uploaded yet. Taken by who holds the turn.
     pub(crate) acknowledged: Mutex<Option<Acknowledged>>,
-    /// Held while the staged file is told where it belongs, by those who just asked the names.
-    pub(crate) noting: Mutex<()>,
+    /// The file whose name it is just getting, and which loses it by that.
+    pub(crate) replaces: Mutex<Option<Arc<File>>>,
+    /// Held while the staged file is told where it belongs, by those who just asked the names; counts
+    /// the notes that may be of a moment ago.
+    pub(crate) noting: Mutex<u64>,
+    /// Whether an upload of it is under way of which parts would be left if it were cut short.
+    parts_under_way: AtomicBool,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
 }
@@ -49,6 +66,13 @@ pub(crate) struct File {
 /// Whether the names know that a file's bytes are being changed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
+    Yes,
+    No,
+}
+
+/// Whether an upload is under way of which parts would be left if it were cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartsUnderWay {
     Yes,
     No,
 }
@@ -130,6 +154,13 @@ pub(crate) enum Overwrite {
     Yields,
 }
 
+impl Turn {
+    /// Others may seal the file from now on, until [`File::keep_sealing`].
+    pub(crate) fn let_seal(&self) {
+        *self.sealing.lock() = None;
+    }
+}
+
 impl File {
     pub(crate) fn new(ino: Ino, bytes: Bytes, overwrite: Overwrite) -> File {
         let size = match &bytes {
@@ -140,6 +171,7 @@ impl File {
             ino,
             size: AtomicU64::new(size),
             turn: Arc::default(),
+            sealing: Arc::default(),
             gate: tokio::sync::RwLock::default(),
             stream: Stream::default(),
             state: RwLock::new(State {
@@ -150,10 +182,13 @@ impl File {
                 overwrite,
             }),
             written: Mutex::new(None),
+            uploading: Mutex::default(),
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
             acknowledged: Mutex::default(),
+            replaces: Mutex::default(),
             noting: Mutex::default(),
+            parts_under_way: AtomicBool::new(false),
             set_id: AtomicBool::new(false),
         }
     }
@@ -164,7 +199,32 @@ impl File {
 
     /// Waits for the right to change what is published.
     pub(crate) async fn turn(&self) -> Turn {
-        Arc::clone(&self.turn).lock_owned().await
+        let publishing = Arc::clone(&self.turn).lock_owned().await;
+        let sealing = Mutex::new(Some(self.sealing().await));
+        Turn { _publishing: publishing, sealing }
+    }
+
+    /// Waits for the right to seal it; an upload that may be overtaken is not waited for.
+    pub(crate) async fn sealing(&self) -> Sealing {
+        Arc::clone(&self.sealing).lock_owned().await
+    }
+
+    /// Only who has the turn may seal it.
+    pub(crate) async fn keep_sealing(&self, turn: &Turn) {
+        if turn.sealing.lock().is_none() {
+            let sealing = self.sealing().await;
+            *turn.sealing.lock() = Some(sealing);
+        }
+    }
+
+    /// An upload of it in parts is about to begin, or over.
+    pub(crate) fn sends_parts(&self, parts: PartsUnderWay) {
+        self.parts_under_way.store(parts == PartsUnderWay::Yes, Ordering::Release);
+    }
+
+    /// Whether an upload of it is under way of which its note has to tell after a crash.
+    pub(crate) fn has_parts_under_way(&self) -> bool {
+        self.parts_under_way.load(Ordering::Acquire)
     }
 
     /// Whether somebody has that right, or waits for it.
@@ -307,6 +367,21 @@ impl File {
             unanswered.remove(0);
         }
         unanswered.push(id);
+    }
+
+    /// This upload is under way from now on, if any is.
+    pub(crate) fn uploading(&self, upload: Option<&str>) {
+        *self.uploading.lock() = upload.map(str::to_owned);
+    }
+
+    /// The upload that is under way.
+    pub(crate) fn upload_under_way(&self) -> Option<String> {
+        self.uploading.lock().clone()
+    }
+
+    /// Uploads that may have arrived, or may yet, before another one.
+    pub(crate) fn earlier_uploads(&self) -> Vec<String> {
+        self.unanswered.lock().iter().cloned().chain(self.uploading.lock().clone()).collect()
     }
 
     /// Uploads that may have arrived although they failed.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use base::Ino;
-use namespace::{Content, Use, Users};
+use namespace::{Content, ErrorKind, Target, Use, Users};
+use store::Staged;
 
 use crate::errno::Result;
 use crate::file::{File, Named};
@@ -18,20 +19,53 @@ impl Users for Vfs {
         }
     }
 
+    fn promised(&self, ino: Ino) -> Vec<String> {
+        let Some(file) = self.files.find(ino) else { return Vec::new() };
+        let acknowledged = file.acknowledged.lock();
+        let promised = acknowledged.as_ref().map(|version| version.aimed.upload.clone());
+        promised.into_iter().chain(file.upload_under_way()).collect()
+    }
+
     fn moved(&self, ino: Ino, content: Content) {
+        self.goes_on(ino, content, Notes::Anew);
+    }
+
+    fn put_aside(&self, ino: Ino, content: Content) {
+        // What a close was told is safe is of the object that is still under its name.
+        self.goes_on(ino, content, Notes::Stay);
+    }
+}
+
+/// What becomes of the note of a file whose bytes are in another object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notes {
+    /// It speaks of the new name.
+    Anew,
+    /// It is right.
+    Stay,
+}
+
+impl Vfs {
+    /// A file in use goes on with bytes that are in another object.
+    fn goes_on(&self, ino: Ino, content: Content, notes: Notes) {
         let Some(file) = self.files.find(ino) else { return };
         // It was for the old name.
         self.end_stream(&file);
         if let (Some(staged), Some(identity)) = (file.staged(), &content.identity) {
             staged.origin_moved(identity);
+            if let Some(version) = &mut *file.acknowledged.lock() {
+                version.sealed.origin_moved(identity);
+            }
         }
-        if let Err(error) = self.follow(&file, content).and_then(|()| self.note_anew(&file)) {
+        let noted = self.follow(&file, content).and_then(|()| match notes {
+            Notes::Anew => self.note_anew(&file),
+            Notes::Stay => Ok(()),
+        });
+        if let Err(error) = noted {
             tracing::warn!(%ino, %error, "an open file cannot follow its object");
         }
     }
-}
 
-impl Vfs {
     /// What is not here yet of a file in use is fetched from where it is now.
     pub(crate) fn follow(&self, file: &File, content: Content) -> Result<()> {
         let Some(identity) = content.identity else { return Ok(()) };
@@ -46,11 +80,36 @@ impl Vfs {
     /// Staged bytes say where they belong; after a rename that is elsewhere.
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
-        let _order = file.noting.lock();
+        let mut notes = file.noting.lock();
+        if file.acknowledged.lock().is_some() {
+            drop(notes);
+            return self.note_again(file, &staged);
+        }
         if file.state.read().name == Named::No {
             return Ok(());
         }
-        let upload = file.acknowledged.lock().as_ref().map(|version| version.aimed.upload.clone());
-        Ok(staged.set_note(&self.note_of(file, Named::Yes, &upload.unwrap_or_default())?)?)
+        let note = self.note_of(file, Named::Yes, "")?;
+        *notes += 1;
+        self.set_note(file, &staged, &note)
     }
+
+    /// Notes where the staged bytes of `file` belong. If it is just taking a name, what had that before
+    /// belongs nowhere from the same moment on: who finds both after a crash could not tell which of them
+    /// is the file.
+    pub(crate) fn set_note(&self, file: &File, staged: &Staged, note: &[u8]) -> Result<()> {
+        let replaced = file.replaces.lock().clone();
+        if let Some(replaced) =
+            replaced.filter(|file| is_nameless(self.namespace.target(file.ino())))
+            && let Some(nameless) = replaced.staged()
+        {
+            let _order = replaced.noting.lock();
+            return Ok(self.store.set_notes(&[(staged, note), (&nameless, &[])])?);
+        }
+        Ok(staged.set_note(note)?)
+    }
+}
+
+/// Whether a file was removed here.
+pub(crate) fn is_nameless(target: namespace::Result<Target>) -> bool {
+    target.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }

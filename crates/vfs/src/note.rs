@@ -2,8 +2,8 @@
 //! become, and what it replaced.
 //!
 //! ```text
-//!   "quayfs-note-2" NUL volume NUL upload NUL condition NUL version NUL size NUL begun NUL
-//!   said NUL metadata NUL key
+//!   "quayfs-note-3" NUL volume NUL upload NUL condition NUL version NUL size NUL begun NUL
+//!   said NUL after NUL metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
@@ -12,16 +12,18 @@
 //! was begun before the file was whole: its id, when it was about to begin (seconds since 1970), and
 //! how the store names it (empty before that is known), with a space between them; else it is empty;
 //! `said` is what else is to be said of the file, as the namespace words it, in hexadecimal digits;
-//! `metadata` is a line
-//! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 1 have no
-//! `size`, no `begun` and no `said`.
+//! `after` has the ids of earlier uploads of the file that may have arrived, with spaces between them:
+//! what one of them made is replaced, too; `metadata` is a line
+//! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 2 have no
+//! `after`, and those of version 1 no `size`, no `begun` and no `said` either.
 
 use base::Timestamp;
 use remote::{Condition, Key, Metadata, Version};
 
 use crate::ahead::Noted;
 
-const MAGIC: &[u8] = b"quayfs-note-2";
+const MAGIC: &[u8] = b"quayfs-note-3";
+const MAGIC_2: &[u8] = b"quayfs-note-2";
 const MAGIC_1: &[u8] = b"quayfs-note-1";
 
 /// The origin and destination of staged bytes.
@@ -39,10 +41,28 @@ pub(crate) struct Note {
     pub(crate) origin_bytes: Option<u64>,
     /// An upload in parts that was begun before.
     pub(crate) begun: Option<Noted>,
+    /// Earlier uploads of the file that may have arrived.
+    pub(crate) after: Vec<String>,
     /// What goes with it.
     pub(crate) metadata: Metadata,
     /// What else is to be said of the file when it is there.
     pub(crate) said: Vec<u8>,
+}
+
+/// Where staged bytes were to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The endpoint and bucket.
+    pub volume: String,
+    /// The object.
+    pub key: Key,
+}
+
+/// What the note of a staged file says of where its bytes were to go; `None` if it had no name any more,
+/// or is of a newer program.
+pub fn destination(note: &[u8]) -> Option<Destination> {
+    let Note { volume, key, .. } = Note::from_bytes(note)?;
+    Some(Destination { volume, key })
 }
 
 impl Note {
@@ -62,9 +82,10 @@ impl Note {
             format!("{id} {} {}", since.secs, upload.as_deref().unwrap_or_default())
         });
         let begun = begun.unwrap_or_default();
-        let said = hex(&self.said);
+        let (said, after) = (hex(&self.said), self.after.join(" "));
+        let upload = &self.upload;
         let fields =
-            [&self.volume, &self.upload, condition, version, &size, &begun, &said, &metadata];
+            [&self.volume, upload, condition, version, &size, &begun, &said, &after, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);
         bytes.push(0);
@@ -75,18 +96,36 @@ impl Note {
     /// `None` if the bytes are no note that this version can read.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
         let magic = bytes.split(|&byte| byte == 0).next()?;
-        let count = if magic == MAGIC { 10 } else { 7 };
+        let count = match magic {
+            MAGIC => 11,
+            MAGIC_2 => 10,
+            _ => 7,
+        };
         let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
         let (volume, upload, condition, version, newer, metadata, key) = match fields[..] {
-            [MAGIC, volume, upload, condition, version, size, begun, said, metadata, key] => {
-                (volume, upload, condition, version, [size, begun, said], metadata, key)
+            [
+                MAGIC,
+                volume,
+                upload,
+                condition,
+                version,
+                size,
+                begun,
+                said,
+                after,
+                metadata,
+                key,
+            ] => (volume, upload, condition, version, [size, begun, said, after], metadata, key),
+            [MAGIC_2, volume, upload, condition, version, size, begun, said, metadata, key] => {
+                (volume, upload, condition, version, [size, begun, said, b""], metadata, key)
             }
             [MAGIC_1, volume, upload, condition, version, metadata, key] => {
-                (volume, upload, condition, version, [&b""[..]; 3], metadata, key)
+                (volume, upload, condition, version, [&b""[..]; 4], metadata, key)
             }
             _ => return None,
         };
-        let [size, begun, said] = newer;
+        let [size, begun, said, after] = newer;
+        let after = str::from_utf8(after).ok()?.split_terminator(' ').map(str::to_owned).collect();
         let origin_bytes = match str::from_utf8(size).ok()? {
             "" => None,
             size => Some(size.parse().ok()?),
@@ -110,7 +149,7 @@ impl Note {
             .map(|item| item.map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect::<Option<Metadata>>()?;
         let (key, said) = (Key::from(key), unhex(said)?);
-        Some(Note { volume, upload, key, condition, origin_bytes, begun, metadata, said })
+        Some(Note { volume, upload, key, condition, origin_bytes, begun, after, metadata, said })
     }
 }
 
@@ -149,15 +188,24 @@ mod tests {
         let begun = Some(Noted { id: "8".to_owned(), since, upload: Some("u p".to_owned()) });
         let key = Key::from(&b"a\0b"[..]);
         let said = b"+\0".to_vec();
-        Note { volume, upload, key, condition, origin_bytes: Some(77), begun, metadata, said }
+        let (origin_bytes, after) = (Some(77), vec!["5a".to_owned(), "6b".to_owned()]);
+        Note { volume, upload, key, condition, origin_bytes, begun, after, metadata, said }
     }
 
     #[test]
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
         let want =
-            b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\0mode=33152\nuid=7\n\0a\0b";
+            b"quayfs-note-3\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
         assert_eq!(bytes, want);
+    }
+
+    #[test]
+    fn a_note_of_version_2_is_read() {
+        let bytes =
+            b"quayfs-note-2\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\0mode=33152\nuid=7\n\0a\0b";
+        let want = Note { after: Vec::new(), ..note(Condition::Is(Version::new("\"e\""))) };
+        assert_eq!(Note::from_bytes(bytes), Some(want));
     }
 
     #[test]
@@ -166,6 +214,7 @@ mod tests {
         let want = Note {
             origin_bytes: None,
             begun: None,
+            after: Vec::new(),
             said: Vec::new(),
             ..note(Condition::Is(Version::new("\"e\"")))
         };

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
 
-use remote::{Condition, Original};
-use store::{Orphan, OrphanState, Staged};
+use namespace::Belongs;
+use remote::{Condition, Meta, Original, Version};
+use store::{Orphan, OrphanState, Sealed, Staged};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
@@ -24,10 +25,18 @@ pub struct Recovered {
     pub waiting: u64,
 }
 
+/// Whether it is known of all bytes where they belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    All,
+    Some,
+}
+
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
         let mut recovered = Recovered::default();
+        let mut found = Found::All;
         for Orphan { staged, note, state } in self.store.orphans()? {
             if note.is_empty() {
                 // The bytes of a file that had lost its name.
@@ -40,6 +49,11 @@ impl Vfs {
                 continue;
             }
             self.clear_stream(&note).await;
+            let Some(note) = self.where_it_belongs(&staged, note, state).await? else {
+                found = Found::Some;
+                recovered.waiting += 1;
+                continue;
+            };
             match state {
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
                 OrphanState::Open => {
@@ -48,7 +62,37 @@ impl Vfs {
                 }
             }
         }
+        if found == Found::All {
+            self.namespace.carried_all();
+        }
         Ok(recovered)
+    }
+
+    /// The note of what was renamed names its new object from now on. `None` if that has to wait.
+    async fn where_it_belongs(
+        &self,
+        staged: &Staged,
+        note: Note,
+        state: OrphanState,
+    ) -> Result<Option<Note>> {
+        if state == OrphanState::Open {
+            return Ok(Some(note));
+        }
+        let (key, condition, said) = (note.key.clone(), note.condition.clone(), note.said.clone());
+        match self.namespace.carried(&note.upload, Belongs { key, condition, said }).await {
+            Ok(Some(Belongs { key, condition, said })) => {
+                let moved = Note { key, condition, said, ..note.clone() };
+                if moved != note {
+                    staged.set_note(&moved.to_bytes())?;
+                }
+                Ok(Some(moved))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
+                Ok(None)
+            }
+        }
     }
 
     /// Uploads a sealed version, if the object is still the one that it replaces.
@@ -84,11 +128,11 @@ impl Vfs {
             base: base.as_ref(),
             begun: None,
         };
-        let mut uploaded = self.uploader.upload(&sealed, &job).await.map_err(Error::from);
-        if uploaded.as_ref().is_err_and(Error::is_changed) {
-            let tries = slice::from_ref(&note.upload);
-            match self.uploader.written_by(&note.key, tries).await {
-                Ok(Some(meta)) => uploaded = Ok(meta.version),
+        let mut uploaded = self.upload_left(&sealed, note, &job).await;
+        if uploaded.as_ref().is_err_and(Error::is_changed) && !note.after.is_empty() {
+            match self.uploader.written_by(&note.key, &note.after).await {
+                // What its earlier self made of the object is not newer.
+                Ok(Some(meta)) => uploaded = self.upload_over(&sealed, (note, &job), &meta).await,
                 Ok(None) => {}
                 Err(error) => uploaded = Err(error.into()),
             }
@@ -116,7 +160,48 @@ impl Vfs {
         Ok(())
     }
 
+    /// Uploads as `job` says; what arrived before counts.
+    async fn upload_left(
+        &self,
+        sealed: &Arc<Sealed>,
+        note: &Note,
+        job: &UploadJob<'_>,
+    ) -> Result<Version> {
+        let uploaded = self.uploader.upload(sealed, job).await.map_err(Error::from);
+        if !uploaded.as_ref().is_err_and(Error::is_changed) {
+            return uploaded;
+        }
+        let tries = slice::from_ref(&note.upload);
+        match self.uploader.written_by(&note.key, tries).await? {
+            Some(meta) => Ok(meta.version),
+            None => uploaded,
+        }
+    }
+
+    /// As [`Vfs::upload_left`], in the place of the version that `meta` tells of, and with what it lacks
+    /// from there.
+    async fn upload_over(
+        &self,
+        sealed: &Arc<Sealed>,
+        (note, job): (&Note, &UploadJob<'_>),
+        Meta { version, size, .. }: &Meta,
+    ) -> Result<Version> {
+        let condition = Condition::Is(version.clone());
+        let original = job.original.map(|_| Original { key: &note.key, version, size: *size });
+        let base = original
+            .map(|original| self.read_past_cache(original.key, original.version, original.size));
+        let job = UploadJob { condition: &condition, original, base: base.as_ref(), ..*job };
+        self.upload_left(sealed, note, &job).await
+    }
+
     fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {
-        Ok(self.store.to_recovery(staged, &note.key.to_string(), why)?)
+        let key = note.key.to_string();
+        // Where the rest of an edit is, or of a file that was published to make room.
+        let object = match &note.condition {
+            Condition::Is(version) => Some(format!("{key} (version {})", version.as_str())),
+            Condition::Absent | Condition::Always => None,
+        };
+        let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
+        Ok(self.store.to_recovery(staged, &key, why, rest)?)
     }
 }

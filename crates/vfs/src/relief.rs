@@ -110,7 +110,7 @@ impl Vfs {
         if need == Need::Disk && 0 < self.let_go_of_open_files() {
             return Relieved::Some;
         }
-        let mut ending = Vec::new();
+        let (mut ending, mut is_any_busy) = (Vec::new(), false);
         let (mut files, mut weights) = (Vec::new(), Vec::new());
         for file in self.files.dirty() {
             match self.standing(&file) {
@@ -118,12 +118,16 @@ impl Vfs {
                     files.push(file);
                     weights.push(weight);
                 }
-                Some(Standing::Busy) => ending.push(async move { drop(file.turn().await) }.boxed()),
+                Some(Standing::Busy) => {
+                    is_any_busy = true;
+                    ending.push(async move { drop(file.turn().await) }.boxed());
+                }
                 Some(Standing::Closed) => ending.push(self.brought(file)),
                 None => {}
             }
         }
-        if self.wait_for_one_of(ending, need, before).await == Relieved::Some {
+        // Who was at it when we looked may have made room just before we counted.
+        if self.wait_for_one_of(ending, need, before).await == Relieved::Some || is_any_busy {
             return Relieved::Some;
         }
         for at in choose(need, &weights, self.stream_from) {

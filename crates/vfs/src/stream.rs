@@ -1,8 +1,9 @@
 //! Uploads that begin while their file is still being written.
 //!
 //! As soon as a file is longer than one part, whole parts behind its writer are sent ahead, by a task of
-//! their own. A commit stops the task, and sends what was not sent or was changed since. What fails here
-//! fails nobody: the commit then sends everything.
+//! their own; of a file that was there, those behind its end, while the store copies what was there. A
+//! commit stops the task, and sends what was not sent or was changed since. What fails here fails nobody:
+//! the commit then sends everything.
 //!
 //! ```text
 //!   written   ████████████████████████████████░░░
@@ -19,7 +20,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use namespace::Target;
 use store::Staged;
-use transfer::{Begun, Early};
+use transfer::{Begun, Early, Making};
 
 use crate::ahead::{Noted, State};
 use crate::errno::Result;
@@ -63,30 +64,33 @@ impl Vfs {
 
     /// Returns how long the file must be for more to do; `None` if there will be nothing.
     async fn stream_some(&self, file: &Arc<File>, state: &mut State) -> Result<Option<u64>> {
-        if state.begun.is_none() {
-            state.next = 0;
-        }
         let mut sending = FuturesUnordered::new();
         let mut failed = Ok(());
         let wake_at = loop {
             let staged = streamable(file);
+            if let (None, Some(staged)) = (&state.begun, &staged) {
+                // What is there already is copied by the store, and not sent.
+                let Some(first) = self.uploader.first_ahead(staged.origin_bytes()) else {
+                    break None;
+                };
+                state.next = first;
+            }
             let part = self.uploader.part_at(state.next);
             let (Some(staged), Some(part)) = (staged, part) else { break None };
             let is_ready = part.end() <= file.size();
             let is_stopped = file.stream.is_stopped();
             if is_ready && !is_stopped && failed.is_ok() && sending.len() < PARTS_MAX {
                 if state.begun.is_none() {
-                    state.begun = Some(self.begin(file, &staged).await?);
+                    let (begun, copies) = self.begin(file, (&staged, part.start())).await?;
+                    sending.extend(copies);
+                    state.begun = Some(begun);
                 }
                 let begun = state.begun.as_ref().expect("it has begun");
                 if !begun.is_of(&staged) {
                     break None;
                 }
                 state.next = part.end();
-                let (key, upload) = (begun.key.clone(), begun.upload.clone());
-                sending.push(async move {
-                    self.uploader.send_ahead((&key, &upload), &staged, part).await
-                });
+                sending.push(self.uploader.send_ahead(begun, part));
                 continue;
             }
             match sending.next().await {
@@ -100,30 +104,45 @@ impl Vfs {
         failed.map(|()| wake_at)
     }
 
-    /// Begins an upload of what the file will be; its note tells of it before.
-    async fn begin(&self, file: &Arc<File>, staged: &Arc<Staged>) -> Result<Begun> {
-        let Target { key, condition, metadata, .. } = self.namespace.target(file.ino())?;
+    /// Begins an upload of what the file will be; its note tells of it before. Parts from `first` on
+    /// are sent ahead, and what is to be copied before them comes with it.
+    async fn begin(
+        &self,
+        file: &Arc<File>,
+        (staged, first): (&Arc<Staged>, u64),
+    ) -> Result<(Begun, Vec<Making<'_>>)> {
+        let target = self.namespace.target(file.ino())?;
+        let origin = self.origin(file, &target);
+        let Target { key, condition, metadata, .. } = target;
         let since = self.about_now();
         let id = self.uploader.new_id();
         file.stream.note(Noted { id: id.clone(), since, upload: None });
         self.note_stream(file, staged)?;
-        let begun = self.uploader.begin(staged, (&key, &condition, &metadata), id).await?;
+        let begin = self.uploader.begin((staged, first), (&key, &condition, &metadata), id);
+        let begun = begin.await?;
         let (id, upload) = (begun.id.clone(), Some(begun.upload.0.clone()));
         file.stream.note(Noted { id, since, upload });
         if let Err(error) = self.note_stream(file, staged) {
             // It is found by its time.
             tracing::warn!(%error, "an upload that has begun is not noted");
         }
-        Ok(begun)
+        let identity = staged.origin();
+        let original = origin.as_ref().and_then(|origin| origin.original(identity.as_deref()));
+        let copies = original.map(|original| self.uploader.copy_ahead(&begun, original));
+        Ok((begun, copies.unwrap_or_default()))
     }
 
     /// The note tells of what was begun, and still of a version that a close was told is safe.
     fn note_stream(&self, file: &File, staged: &Staged) -> Result<()> {
+        // Who seals meanwhile sees that the note was written, and writes it once more.
+        let mut notes = file.noting.lock();
         let acknowledged = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
-        let note = match acknowledged {
-            Some(aimed) => self.note_aimed(file, staged, &aimed),
-            None => self.note_of(file, Named::Yes, "")?,
+        let name = file.state.read().name;
+        let note = match (acknowledged, name) {
+            (Some(aimed), Named::Yes) => self.note_aimed(file, staged, &aimed),
+            (_, name) => self.note_of(file, name, "")?,
         };
+        *notes += 1;
         Ok(staged.set_note(&note)?)
     }
 
@@ -194,16 +213,14 @@ fn keep(state: &mut State, sent: transfer::Result<Option<Early>>) -> Result<()> 
     Ok(())
 }
 
-/// The staged file, if it is one that will be published, all of which is written here.
+/// The staged file, if it is one that will be published, of which we see all that is written.
 fn streamable(file: &File) -> Option<Arc<Staged>> {
     let state = file.state.read();
-    let (Bytes::Staged { staged, base: None }, Named::Yes, Mapped::Never) =
+    let (Bytes::Staged { staged, .. }, Named::Yes, Mapped::Never) =
         (&state.bytes, state.name, state.mapped)
     else {
         return None;
     };
-    // What is left of another version is copied by the store, and not sent; and a version that a close
-    // was told is safe goes first.
-    let is_free = staged.origin().is_none() && file.acknowledged.lock().is_none();
-    is_free.then(|| Arc::clone(staged))
+    // A version that a close was told is safe goes first.
+    file.acknowledged.lock().is_none().then(|| Arc::clone(staged))
 }

@@ -17,6 +17,7 @@ use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
 use crate::limit::DirtyLimit;
+use crate::neighbours::Beside;
 use crate::waiting::{Later, Relief};
 
 /// What a file system is made of and bounded by.
@@ -55,12 +56,16 @@ pub struct Vfs {
     pub(crate) inodes: Inodes,
     pub(crate) files: Files,
     pub(crate) handles: Handles,
+    /// Small files that are fetched before they are opened.
+    pub(crate) beside: Beside,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
     /// Writers that wait for room.
     pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    /// Why attributes were left for the next mount by the last [`Vfs::drain`].
+    pub(crate) left: Mutex<Option<String>>,
     /// Files of this length are worth sending ahead.
     pub(crate) stream_from: u64,
     /// For tasks of its own.
@@ -118,8 +123,10 @@ impl Vfs {
             inodes,
             files: Files::default(),
             handles: Handles::default(),
+            beside: Beside::default(),
             later: Later::default(),
             failures: Mutex::default(),
+            left: Mutex::default(),
             kernel: OnceLock::new(),
         });
         let users = Arc::downgrade(&vfs);
@@ -159,6 +166,9 @@ impl Vfs {
         size: u64,
         extents: Vec<Extent>,
     ) -> Result<Arc<Download>> {
+        if let Some(under_way) = self.beside.under_way(identity) {
+            return Ok(under_way);
+        }
         match self.store.cached(identity, size) {
             Ok(cached) => Ok(Download::new(&self.fetcher, cached, extents)),
             Err(error) if error.kind == store::ErrorKind::Full => {

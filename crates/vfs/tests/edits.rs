@@ -264,10 +264,17 @@ const SIZE_MAX: u64 = 3 * MIB;
 fn step() -> impl Strategy<Value = Step> {
     let at = || prop_oneof![0..SIZE_MAX, (0..24_u64).prop_map(|granule| granule * GRANULE)];
     let len = || prop_oneof![1..5000_u64, 1..(600 * KIB)];
-    let op = || prop_oneof![Just(Op::UploadComplete), Just(Op::UploadPartCopy), Just(Op::Put)];
+    let op = || {
+        prop_oneof![
+            Just(Op::UploadComplete),
+            Just(Op::UploadPartCopy),
+            Just(Op::UploadPart),
+            Just(Op::Put)
+        ]
+    };
     prop_oneof![
         5 => (at(), len(), any::<u8>()).prop_map(|(at, len, seed)| Step::Write { at, len, seed }),
-        2 => (len(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
+        3 => (len(), any::<u8>()).prop_map(|(len, seed)| Step::Append { len, seed }),
         2 => at().prop_map(|size| Step::Truncate { size }),
         2 => (at(), len()).prop_map(|(at, len)| Step::Read { at, len }),
         3 => Just(Step::Sync),

@@ -3,19 +3,25 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
 use quayfs_vfs as vfs;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Budget, Clock, HandleId, Ino, Metrics, Name, Rng, Timestamp};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use namespace::{Attributes, Bucket, BucketOptions, NewNode, NoLedger, Owner, RenameMode, Returns};
-use remote::fake::{Fake, Op};
+use namespace::{
+    Attributes, Bucket, BucketOptions, Ledger, LedgerFailed, NewNode, Owner, RecordId, RenameMode,
+    Returns,
+};
+use parking_lot::Mutex;
+use remote::fake::{Fake, Gate, Op};
 use remote::{Key, Remote};
 use store::{CacheLimit, Store};
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 use vfs::{Access, Commit, DirtyLimit, Vfs, VfsOptions};
@@ -66,11 +72,56 @@ impl Clock for StillClock {
 struct World {
     bucket: Fake,
     clock: Arc<StillClock>,
+    ledger: Arc<Memory>,
     vfs: Arc<Vfs>,
     dir: tempfile::TempDir,
 }
 
-fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
+/// A journal in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    last: AtomicU64,
+    records: Mutex<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl Memory {
+    fn left(&self) -> Vec<(RecordId, Vec<u8>)> {
+        let records = self.records.lock();
+        records.iter().map(|(&id, record)| (RecordId(id), record.clone())).collect()
+    }
+}
+
+impl Ledger for Memory {
+    fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
+        let id = 1 + self.last.fetch_add(1, Ordering::Relaxed);
+        self.records.lock().insert(id, record.to_vec());
+        Ok(RecordId(id))
+    }
+
+    fn strike(&self, records: &[RecordId]) {
+        let mut left = self.records.lock();
+        for id in records {
+            left.remove(&id.0);
+        }
+    }
+
+    fn number(&self, _path: &[u8]) -> Option<Ino> {
+        None
+    }
+
+    fn is_kept(&self, _number: Ino) -> bool {
+        false
+    }
+
+    fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}
+}
+
+fn file_system(
+    bucket: &Fake,
+    clock: &Arc<StillClock>,
+    ledger: &Arc<Memory>,
+    dir: &Path,
+) -> (Arc<Bucket>, Arc<Vfs>) {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
@@ -82,8 +133,8 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
         returns: Returns::Journaled,
         ..BucketOptions::default()
     };
-    let namespace =
-        Arc::new(Bucket::new(Arc::clone(&remote), Arc::clone(&clock), Arc::new(NoLedger), names));
+    let ledger = Arc::clone(ledger) as Arc<dyn Ledger>;
+    let namespace = Arc::new(Bucket::new(Arc::clone(&remote), Arc::clone(&clock), ledger, names));
     let budget = Budget::new(64 << 20);
     let fetcher = Fetcher::new(
         (Arc::clone(&remote), store.clone()),
@@ -100,15 +151,17 @@ fn file_system(bucket: &Fake, clock: &Arc<StillClock>, dir: &Path) -> Arc<Vfs> {
         commit: Commit::Async,
         dirty_limit: DirtyLimit::default(),
     };
-    Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
+    let names = Arc::clone(&namespace);
+    let parts = ((namespace as _, store), (fetcher, uploader), (clock, metrics));
+    (names, Vfs::new(parts.0, parts.1, parts.2, Handle::current(), options))
 }
 
 impl World {
     fn new() -> World {
         let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-        let clock = Arc::new(StillClock::new());
-        let vfs = file_system(&bucket, &clock, dir.path());
-        World { bucket, clock, vfs, dir }
+        let (clock, ledger) = (Arc::new(StillClock::new()), Arc::new(Memory::default()));
+        let (_, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        World { bucket, clock, ledger, vfs, dir }
     }
 
     fn vfs(&self) -> Arc<Vfs> {
@@ -147,6 +200,12 @@ impl World {
         self.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
     }
 
+    /// What is in the recovery folder.
+    fn recovery(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.dir.path().join("recovery")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
     /// Until nothing waits for its upload.
     async fn settled(&self) {
         while self.vfs.pending().files > 0 {
@@ -157,13 +216,49 @@ impl World {
 
     /// The process dies, and another one finds what it left.
     async fn dies(self) -> (World, vfs::Recovered) {
-        let World { bucket, clock, vfs, dir } = self;
-        assert_eq!(Arc::strong_count(&vfs), 1, "nothing of it goes on");
-        drop(vfs);
-        let vfs = file_system(&bucket, &clock, dir.path());
-        let recovered = vfs.recover().await.unwrap();
-        (World { bucket, clock, vfs, dir }, recovered)
+        assert_eq!(Arc::strong_count(&self.vfs), 1, "nothing of it goes on");
+        self.buried().rise().await
     }
+
+    fn buried(self) -> Grave {
+        let World { bucket, clock, ledger, dir, .. } = self;
+        Grave { bucket, clock, ledger, dir }
+    }
+}
+
+/// What is left of a [`World`] that died.
+struct Grave {
+    bucket: Fake,
+    clock: Arc<StillClock>,
+    ledger: Arc<Memory>,
+    dir: tempfile::TempDir,
+}
+
+impl Grave {
+    /// Another process finds it.
+    async fn rise(self) -> (World, vfs::Recovered) {
+        let Grave { bucket, clock, ledger, dir } = self;
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        assert_eq!(names.replay(ledger.left()).await.waiting, 0);
+        let recovered = vfs.recover().await.unwrap();
+        (World { bucket, clock, ledger, vfs, dir }, recovered)
+    }
+}
+
+/// Lives until the end of `life`, with all its tasks, and is found again. What is held then is never done.
+fn killed<L: Future<Output = (World, Vec<Gate>)>>(
+    life: impl FnOnce() -> L,
+) -> (World, vfs::Recovered, Runtime) {
+    let runtime = Runtime::new().unwrap();
+    let (grave, gates) = runtime.block_on(async {
+        let (world, gates) = life().await;
+        (world.buried(), gates)
+    });
+    drop(runtime);
+    drop(gates);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    (world, recovered, runtime)
 }
 
 fn name(text: &str) -> Name {
@@ -321,34 +416,120 @@ async fn a_failed_upload_is_tried_again_and_survives_the_process_all_the_same() 
     assert!(world.vfs.pending().failures.is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_edit_that_was_closed_is_uploaded_before_its_file_or_folder_is_moved() {
-    // A crash in between would find the edit under a name whose object has moved.
-    for is_folder in [false, true] {
+impl World {
+    /// A file `a`, or `d/a`, of which an edit was closed, and with the folder also a new file in it.
+    async fn edited(is_folder: bool) -> World {
         let world = World::new();
-        let (from, key) = if is_folder { ("d", "d/a") } else { ("a", "a") };
+        let (top, key) = if is_folder { ("d", "d/a") } else { ("a", "a") };
         world.bucket.insert(&Key::from(key), "first", remote::Metadata::new());
-        let mut top = world.vfs().lookup(Ino::ROOT, name(from)).await.unwrap().ino;
+        let mut ino = world.vfs().lookup(Ino::ROOT, name(top)).await.unwrap().ino;
         if is_folder {
-            top = world.vfs().lookup(top, name("a")).await.unwrap().ino;
+            world.closed_in(ino, "new", b"new").await;
+            ino = world.vfs().lookup(ino, name("a")).await.unwrap().ino;
         }
-        let handle = world.vfs().open(top, Access::Write, ME).await.unwrap().handle;
-        world.write(handle, 0, b"again").await;
-        world.close(handle).await;
+        world.overwrite(ino, b"again").await;
         assert_eq!(world.object(key).unwrap(), &b"first"[..]);
-        let gate = world.bucket.hold(Op::Copy);
-        let vfs = world.vfs();
-        let names = ((Ino::ROOT, name(from)), (Ino::ROOT, name("to")));
-        let renaming = tokio::spawn(vfs.rename(names.0, names.1, RenameMode::Replace));
-        gate.arrived(1).await;
-        assert_eq!(world.object(key).unwrap(), &b"again"[..]);
-        drop(gate);
-        renaming.await.unwrap().unwrap();
-        assert_eq!(world.vfs.drain().await, []);
-        let to = if is_folder { "to/a" } else { "to" };
-        assert_eq!(world.object(to).unwrap(), &b"again"[..]);
-        assert_eq!(world.object(key), None);
+        world
     }
+
+    async fn closed_in(&self, dir: Ino, key: &str, bytes: &[u8]) {
+        let making = self.vfs().create(dir, name(key), NODE, Access::Write, (ME, false));
+        let handle = making.await.unwrap().1.handle;
+        self.write(handle, 0, bytes).await;
+        self.close(handle).await;
+    }
+
+    fn objects(&self) -> Vec<(String, Bytes)> {
+        let keys = self.bucket.keys().into_iter();
+        keys.map(|key| (key.to_string(), self.bucket.bytes(&key).unwrap())).collect()
+    }
+}
+
+fn owned(objects: &[(&str, &'static str)]) -> Vec<(String, Bytes)> {
+    objects.iter().map(|&(key, bytes)| (key.to_owned(), Bytes::from(bytes))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_closed_and_not_uploaded_is_renamed_at_once_and_gets_there() {
+    for is_folder in [false, true] {
+        let world = World::edited(is_folder).await;
+        let gate = world.bucket.hold(Op::Copy);
+        world.rename(if is_folder { "d" } else { "a" }, "to").await;
+        gate.arrived(1).await;
+        if is_folder {
+            let to = world.vfs().lookup(Ino::ROOT, name("to")).await.unwrap().ino;
+            world.closed_in(to, "newer", b"newer").await;
+        }
+        assert_eq!(world.bucket.calls(Op::Put), 0);
+        drop(gate);
+        assert_eq!(world.vfs.drain().await, []);
+        let want: &[_] = if is_folder {
+            &[("to/a", "again"), ("to/new", "new"), ("to/newer", "newer")]
+        } else {
+            &[("to", "again")]
+        };
+        assert_eq!(world.objects(), owned(want));
+        assert!(world.ledger.left().is_empty());
+        assert!(world.recovery().is_empty());
+    }
+}
+
+#[test]
+fn what_was_closed_is_under_the_new_name_of_its_file_or_folder_whenever_the_process_dies() {
+    for is_folder in [false, true] {
+        for held in [Op::Copy, Op::Delete] {
+            let (world, recovered, runtime) = killed(async || {
+                let world = World::edited(is_folder).await;
+                let gate = world.bucket.hold(held);
+                world.rename(if is_folder { "d" } else { "a" }, "to").await;
+                gate.arrived(1).await;
+                if is_folder {
+                    let to = world.vfs().lookup(Ino::ROOT, name("to")).await.unwrap().ino;
+                    world.closed_in(to, "newer", b"newer").await;
+                }
+                (world, vec![gate])
+            });
+            let want: &[_] = if is_folder {
+                &[("to/a", "again"), ("to/new", "new"), ("to/newer", "newer")]
+            } else {
+                &[("to", "again")]
+            };
+            assert_eq!(world.objects(), owned(want), "{held:?} {recovered:?}");
+            assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
+            assert!(world.ledger.left().is_empty());
+            drop((world, runtime));
+        }
+    }
+}
+
+#[test]
+fn what_was_closed_below_a_renamed_folder_is_under_its_new_name_although_its_recovery_dies_too() {
+    let runtime = Runtime::new().unwrap();
+    let (grave, gates) = runtime.block_on(async {
+        let world = World::edited(true).await;
+        let gate = world.bucket.hold(Op::Copy);
+        world.rename("d", "to").await;
+        gate.arrived(1).await;
+        (world.buried(), gate)
+    });
+    drop(runtime);
+    drop(gates);
+    // The next process makes the move, and dies before it has looked for what goes along.
+    let runtime = Runtime::new().unwrap();
+    let grave = runtime.block_on(async {
+        let Grave { bucket, clock, ledger, dir } = grave;
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        assert_eq!(names.replay(ledger.left()).await.waiting, 0);
+        drop(vfs);
+        Grave { bucket, clock, ledger, dir }
+    });
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    let want = [("to/a", "again"), ("to/new", "new")];
+    assert_eq!(world.objects(), owned(&want), "{recovered:?}");
+    assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
+    assert!(world.ledger.left().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -384,4 +565,162 @@ async fn a_file_on_its_way_to_a_new_name_is_read_and_written() {
     assert_eq!(world.object("b").unwrap(), &b"first and more"[..]);
     assert_eq!(world.object("d").unwrap(), &b"other"[..]);
     assert_eq!(world.bucket.keys().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_removed_at_once_although_it_is_just_being_uploaded() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    world.closed("a", b"first").await;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    world.closed("a", b"again").await;
+    gate.let_through(1);
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("a").unwrap(), &b"again"[..]);
+    assert!(world.vfs.pending().failures.is_empty());
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.bucket.keys().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_a_file_that_was_removed_while_it_was_uploaded_has_all_of_it() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    let ino = world.closed("a", b"hello").await;
+    let reader = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(&world.vfs().read(reader, 0, 5).await.unwrap()[..], b"hello");
+    assert_eq!(world.bucket.keys().len(), 0);
+    world.vfs.release(reader).unwrap();
+}
+
+#[test]
+fn a_file_that_was_removed_while_it_was_uploaded_does_not_come_back_whenever_the_process_dies() {
+    for has_arrived in [false, true] {
+        let (world, recovered, _runtime) = killed(async || {
+            let world = World::new();
+            let (gate, removals) = (world.bucket.hold(Op::Put), world.bucket.hold(Op::Delete));
+            world.closed("a", b"first").await;
+            world.clock.advance(A_WHILE);
+            gate.arrived(1).await;
+            world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+            world.closed("b", b"b").await;
+            if has_arrived {
+                gate.let_through(1);
+                removals.arrived(1).await;
+                world.closed("a", b"again").await;
+            }
+            (world, vec![gate, removals])
+        });
+        let mut want = vec![Key::from("b")];
+        if has_arrived {
+            want.insert(0, Key::from("a"));
+            assert_eq!(world.object("a").unwrap(), &b"again"[..]);
+        }
+        assert_eq!(world.bucket.keys(), want);
+        assert_eq!((recovered.uploaded, recovered.kept.len()), (want.len() as u64, 0));
+        assert!(world.ledger.left().is_empty());
+    }
+}
+
+impl World {
+    /// Writes `bytes` over the beginning of a file, and closes it.
+    async fn overwrite(&self, ino: Ino, bytes: &[u8]) {
+        let handle = self.vfs().open(ino, Access::Write, ME).await.unwrap().handle;
+        self.write(handle, 0, bytes).await;
+        self.close(handle).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_close_does_not_wait_for_the_upload_of_an_earlier_version() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    let ino = world.closed("a", b"first").await;
+    world.clock.advance(A_WHILE);
+    gate.arrived(1).await;
+    world.overwrite(ino, b"again").await;
+    world.overwrite(ino, b"third").await;
+    assert_eq!(world.object("a"), None);
+    gate.let_through(1);
+    while world.object("a").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("a").unwrap(), &b"first"[..], "what was sealed");
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.object("a").unwrap(), &b"third"[..]);
+    assert_eq!(world.bucket.calls(Op::Put), 2);
+    assert!(world.vfs.pending().failures.is_empty());
+    let reader = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    assert_eq!(&world.vfs().read(reader, 0, 5).await.unwrap()[..], b"third");
+    world.vfs.release(reader).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_fails_after_a_newer_close_does_not_bring_back_the_older_bytes() {
+    let world = World::new();
+    for loses in [false, true] {
+        let key = if loses { "b" } else { "a" };
+        let gate = world.bucket.hold(Op::Put);
+        if loses {
+            world.bucket.lose_next_answer(Op::Put);
+        } else {
+            world.bucket.fail_next(Op::Put, remote::ErrorKind::Unavailable);
+        }
+        let ino = world.closed(key, b"first").await;
+        world.clock.advance(A_WHILE);
+        gate.arrived(1).await;
+        world.overwrite(ino, b"again").await;
+        drop(gate);
+        world.settled().await;
+        assert_eq!(world.object(key).unwrap(), &b"again"[..]);
+        assert!(world.recovery().is_empty());
+    }
+}
+
+#[test]
+fn the_later_of_two_closed_versions_is_in_the_bucket_although_the_process_dies_in_between() {
+    for was_there in [false, true] {
+        for has_arrived in [false, true] {
+            let (world, recovered, _runtime) = killed(async || {
+                let world = World::new();
+                if was_there {
+                    world.bucket.insert(&Key::from("a"), "older", remote::Metadata::new());
+                    world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap();
+                }
+                let gate = world.bucket.hold(Op::Put);
+                let ino = if was_there {
+                    let ino = world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap().ino;
+                    world.overwrite(ino, b"first").await;
+                    ino
+                } else {
+                    world.closed("a", b"first").await
+                };
+                world.clock.advance(A_WHILE);
+                gate.arrived(1).await;
+                world.overwrite(ino, b"again").await;
+                if has_arrived {
+                    gate.let_through(1);
+                    while world.object("a").is_none_or(|object| object != b"first"[..]) {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                (world, vec![gate])
+            });
+            let what = format!("there {was_there}, arrived {has_arrived}");
+            assert_eq!(world.object("a").unwrap(), &b"again"[..], "{what} {recovered:?}");
+            assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 0), "{what}");
+        }
+    }
 }

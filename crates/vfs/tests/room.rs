@@ -122,6 +122,10 @@ fn a_death_leaves_what_was_published_to_make_room_and_keeps_what_followed() {
     assert_eq!((recovered.kept.len(), world.bucket.uploads_open()), (1, 0));
     let kept = std::fs::read(&recovered.kept[0]).unwrap();
     assert!(kept.len() == want.len() && kept[object.len()..] == want[object.len()..]);
+    let told = world.recovered().into_iter().find_map(|bytes| String::from_utf8(bytes).ok());
+    let told = told.expect("there is a note");
+    assert!(told.contains("the bucket has them, as far as it reaches, in the object a"), "{told}");
+    assert!(told.contains("\n0.."), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use mount::{Config, Kept, Notice};
+use mount::{Config, Fate, Kept, Notice, Waiting};
 
 use super::mount as mounting;
 use crate::args::{Args, Command, RecoverArgs};
@@ -14,8 +14,12 @@ use crate::units::show_bytes;
 pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
     let state_dir = mounting::state_dir(args.cache_dir.as_deref())?;
     if args.list {
-        let kept = mount::kept(&state_dir)?;
-        say(&if args.json { serde_json::to_string(&kept)? } else { table(&kept) });
+        let (waiting, kept) = (mount::waiting(&state_dir)?, mount::kept(&state_dir)?);
+        say(&if args.json {
+            serde_json::json!({ "waiting": waiting, "kept": kept }).to_string()
+        } else {
+            table(&waiting, &kept)
+        });
         return Ok(ExitCode::SUCCESS);
     }
     if !args.discard.is_empty() {
@@ -65,12 +69,27 @@ fn config(args: RecoverArgs) -> Result<Config> {
     mounting::config(&plain)
 }
 
-fn table(kept: &[Kept]) -> String {
-    if kept.is_empty() {
-        return "the recovery folder is empty".to_owned();
-    }
-    let line = |kept: &Kept| {
+/// What is for the next mount, and what is for people.
+fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
+    let of_waiting = |waiting: &Waiting| {
+        let key = waiting.key.as_deref().unwrap_or("an object of which nothing is known here");
+        let volume = waiting.volume.as_deref().unwrap_or("a bucket");
+        let fate = match waiting.fate {
+            Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
+            Fate::Kept => format!(
+                "of {key} of {volume}, neither closed nor synced: the next mount moves it to the \
+                 recovery folder"
+            ),
+        };
+        format!("{}  {}\n  {fate}", waiting.path.display(), show_bytes(waiting.bytes))
+    };
+    let of_kept = |kept: &Kept| {
         format!("{}  {}\n  {}", kept.path.display(), show_bytes(kept.bytes), kept.reason)
     };
-    kept.iter().map(line).collect::<Vec<String>>().join("\n")
+    let lines: Vec<String> =
+        waiting.iter().map(of_waiting).chain(kept.iter().map(of_kept)).collect();
+    match &lines[..] {
+        [] => "nothing waits for the next mount, and the recovery folder is empty".to_owned(),
+        lines => lines.join("\n"),
+    }
 }

@@ -27,6 +27,12 @@ pub(super) fn explain(progress: &Progress) -> String {
             );
             [&[detached], reasons.as_slice()].concat().join("\n  ")
         }
+        Progress::AttributesLeft { reason } => {
+            format!(
+                "attributes could not be brought into the bucket; they are in the state folder, and \
+                 the next mount of the bucket with it writes them:\n  {reason}"
+            )
+        }
         Progress::StillUploading => {
             "the mount point is free; its daemon still tries to upload in the background".to_owned()
         }

@@ -3,6 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use testkit::{close, is_long, noise, wait};
 
@@ -59,6 +60,32 @@ fn an_append_to_a_large_object_sends_and_fetches_next_to_nothing() {
     let sent_then = mount.counter("remote_put_bytes") - sent;
     assert!(sent_then <= 2 * PART, "{sent_then} bytes were sent");
     assert!(bucket.get("large").unwrap() == want, "the object");
+    assert!(fs::read(&path).unwrap() == want, "the file");
+    assert_eq!(bucket.unfinished_uploads(), 0);
+}
+
+#[test]
+fn an_append_of_several_parts_is_sent_while_it_is_written() {
+    const PART: u64 = 16 << 20;
+    let (bucket, mount) = mounted();
+    // Not a whole number of parts.
+    let mut want = noise(1, (40 << 20) + 77);
+    bucket.put("large", &want);
+    let path = mount.join("large");
+    wait::until("the object to appear", TTL, || path.exists());
+
+    // From the third part to the eighth, and a little of the ninth.
+    let new = noise(2, (90 << 20) + 99);
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.write_all(&new).unwrap();
+    let is_sent = || 5 * PART <= mount.counter("remote_put_bytes");
+    wait::until("the parts to be sent before the close", Duration::from_mins(1), is_sent);
+    close(file).unwrap();
+    want.extend(&new);
+    assert!(bucket.get("large").unwrap() == want, "the object");
+    let (sent, fetched) = (mount.counter("remote_put_bytes"), mount.counter("remote_get_bytes"));
+    assert!(sent <= new.len() as u64, "{sent} bytes were sent");
+    assert!(fetched <= PART, "{fetched} bytes were fetched");
     assert!(fs::read(&path).unwrap() == want, "the file");
     assert_eq!(bucket.unfinished_uploads(), 0);
 }

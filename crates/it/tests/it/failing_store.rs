@@ -1,6 +1,7 @@
 //! A store that is down, silent or far: errors within the deadline, never a hang, never a lie.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -33,6 +34,28 @@ fn a_close_fails_with_eio_while_the_store_is_down_and_the_bytes_are_kept() {
     let is_published = bucket.get("file").is_some_and(|object| object == bytes);
     let is_kept = || holds(mount.state(), &bytes);
     assert!(is_published || is_kept(), "the bytes are nowhere: {}", said.report());
+}
+
+#[test]
+fn an_unmount_says_that_attributes_are_left_and_the_next_mount_has_them() {
+    let store = MinIo::start();
+    let (_bucket, mount) = mounted_over(&store);
+    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+    program.write(b"bytes").unwrap();
+    program.close().unwrap();
+    fs::set_permissions(mount.join("file"), Permissions::from_mode(0o640)).unwrap();
+    store.stop();
+    let said = mount.try_umount();
+    said.ok();
+    assert!(said.stderr.contains("attributes"), "{}", said.report());
+    assert!(said.stderr.contains("the next mount"), "{}", said.report());
+
+    store.start_again();
+    let mount = mount.abandon().mount();
+    assert_eq!(fs::metadata(mount.join("file")).unwrap().mode() & 0o777, 0o640);
+    let said = mount.try_umount();
+    assert_eq!(said.ok(), "");
+    assert_eq!(said.stderr, "", "nothing is left then");
 }
 
 #[test]

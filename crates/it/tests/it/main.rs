@@ -21,6 +21,7 @@ mod faults;
 mod files;
 mod folder;
 mod full_disk;
+mod holes;
 mod keeping;
 mod layers;
 mod listings;

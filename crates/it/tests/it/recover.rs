@@ -25,18 +25,47 @@ fn listed(plan: &Plan) -> Value {
     serde_json::from_str(recover(plan, &["--list", "--json"]).ok()).unwrap()
 }
 
+fn nothing() -> Value {
+    serde_json::json!({ "waiting": [], "kept": [] })
+}
+
 #[test]
 fn what_was_on_its_way_is_uploaded_without_a_mount() {
     let bytes = noise(1, 600_000);
     let (bucket, link, mount) = dead_while_uploading(&bytes);
     link.release();
     let plan = mount.umount();
+    let list = listed(&plan);
+    let [waiting] = &list["waiting"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&waiting["key"], &waiting["bytes"]), (&"file".into(), &bytes.len().into()));
+    assert_eq!(waiting["fate"], "uploaded");
+    let table = recover(&plan, &["--list"]);
+    assert!(table.ok().contains("uploads it as file"), "{}", table.report());
     let said = recover_through(&link, &plan, &bucket.url());
     assert!(said.ok().contains("1 file(s)"), "{}", said.report());
     assert!(bucket.get("file").unwrap() == bytes);
     // There is nothing more to do, and nothing to tell.
     assert_eq!(recover_through(&link, &plan, &bucket.url()).ok(), "");
-    assert_eq!(listed(&plan), serde_json::json!([]));
+    assert_eq!(listed(&plan), nothing());
+}
+
+#[test]
+fn what_a_mount_works_on_waits_for_no_other() {
+    let (_bucket, mount) = mounted();
+    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+    program.write(&noise(1, 600_000)).unwrap();
+    assert_eq!(listed(mount.plan()), nothing());
+    mount.kill();
+    let dead = mount.abandon();
+    let list = listed(&dead);
+    assert_eq!(
+        (&list["waiting"][0]["key"], &list["waiting"][0]["fate"]),
+        (&"file".into(), &"kept".into())
+    );
+    program.close().unwrap_err();
+    let plan = dead.mount().umount();
+    assert_eq!(listed(&plan)["waiting"], serde_json::json!([]));
+    assert_eq!(listed(&plan)["kept"][0]["name"], "file");
 }
 
 #[test]
@@ -49,7 +78,7 @@ fn what_cannot_be_finished_is_listed_with_its_reason_until_it_is_discarded() {
     recover_through(&link, &plan, &bucket.url()).ok();
     assert_eq!(bucket.get("file").as_deref(), Some(&b"theirs"[..]));
     let list = listed(&plan);
-    let [kept] = &list.as_array().unwrap()[..] else { panic!("{list}") };
+    let [kept] = &list["kept"].as_array().unwrap()[..] else { panic!("{list}") };
     assert_eq!((&kept["name"], &kept["bytes"]), (&"file".into(), &bytes.len().into()));
     assert!(kept["reason"].as_str().unwrap().contains("cannot be finished"), "{kept}");
     assert!(std::fs::read(kept["path"].as_str().unwrap()).unwrap() == bytes);
@@ -63,7 +92,7 @@ fn what_cannot_be_finished_is_listed_with_its_reason_until_it_is_discarded() {
         assert!(!recover(&plan, &["--discard", wrong]).status.success(), "{wrong}");
     }
     recover(&plan, &["--discard", "file"]).ok();
-    assert_eq!(listed(&plan), serde_json::json!([]));
+    assert_eq!(listed(&plan), nothing());
     assert_eq!(std::fs::read_dir(plan.state().join("recovery")).unwrap().count(), 0);
 }
 

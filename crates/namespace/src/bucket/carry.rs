@@ -440,6 +440,11 @@ impl Cargo {
         cargo
     }
 
+    /// What the journal is told of it, as part of the move `of`.
+    pub(super) fn copied(&self, of: RecordId) -> Record {
+        Record::Copied { of, marks: self.marks.all() }
+    }
+
     /// For another try, which need not do again what has a mark.
     pub(super) fn again(self) -> Cargo {
         Cargo { marks: self.marks, ..Cargo::default() }

@@ -7,6 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::changes::Claim;
 use super::journal::{FileMove, Object};
 use super::looks::Looks;
+use super::moving_tree::MovingTree;
 use super::nodes::Stored;
 use super::persist::Rest;
 use super::turns::{Turn, Wait};
@@ -35,6 +36,8 @@ pub(super) enum Change {
     MakeObject { ino: Ino, number: u64 },
     /// A file has another name, and its object follows.
     Move(Box<Moving>),
+    /// A folder has another name, and its objects follow.
+    MoveTree(Box<MovingTree>),
     /// What is left to do of a change that failed in the middle, and whose caller had his error;
     /// `None` while it is being done.
     Rest(Option<Box<Rest>>),
@@ -54,7 +57,8 @@ pub(super) struct Moving {
     pub(super) replaced: Option<Ino>,
     /// What the keys of the folder begin with that is to outlive it; empty if it stays in there.
     pub(super) folder: Key,
-    pub(super) record: RecordId,
+    /// What the journal has of it.
+    pub(super) records: Vec<RecordId>,
     pub(super) stage: Stage,
 }
 
@@ -74,6 +78,7 @@ impl Change {
             Change::Remove { object, .. } => Some(&object.key),
             Change::RemoveFolder { prefix, .. } => Some(prefix),
             Change::Move(moving) => Some(&moving.stored.key),
+            Change::MoveTree(moving) => Some(&moving.route.from),
             Change::MakeFolder { .. } | Change::MakeObject { .. } | Change::Rest(_) => None,
         }
     }

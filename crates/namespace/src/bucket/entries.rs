@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
+use parking_lot::MutexGuard;
 use remote::{
     Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, UPLOAD_ID, Version,
 };
@@ -213,8 +214,25 @@ impl Shared {
     }
 
     pub(super) fn removed(&self, parent: Ino, ino: Ino) {
+        self.detached(self.state(), parent, ino);
+    }
+
+    /// As [`Shared::removed`], unless an upload of it has begun that is none of `uploads`.
+    pub(super) fn removed_unless(&self, parent: Ino, ino: Ino, uploads: &[String]) -> bool {
+        let state = self.state();
+        let begun = state
+            .tree
+            .uploads
+            .get(&ino)
+            .is_some_and(|begun| begun.iter().any(|upload| !uploads.contains(upload)));
+        if !begun {
+            self.detached(state, parent, ino);
+        }
+        !begun
+    }
+
+    fn detached(&self, mut state: MutexGuard<'_, State>, parent: Ino, ino: Ino) {
         let now = self.clock.wall();
-        let mut state = self.state();
         if let Some(node) = state.tree.node_mut(ino) {
             // It has one name less, which who has it open may see.
             node.looks.ctime = now;

@@ -12,6 +12,7 @@
 //! Until all is copied the old names count, and after that the new ones. What others add or change
 //! under the old name meanwhile stays there.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::Ino;
@@ -49,7 +50,15 @@ impl Shared {
         }
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
         let of = self.note_for_good(OP, &record)?;
+        let files = self.state().tree.unpublished_files_below(source);
         let mut cargo = Cargo::default();
+        match self.note_carried(OP, of, &files, &mut HashSet::new()) {
+            Ok(records) => cargo.records.extend(records),
+            Err(error) => {
+                self.strike_for_good(&[of]);
+                return Err(error.into());
+            }
+        }
         let cleared = match over {
             Some(_) => self.clear_hidden(OP, &route.to).await,
             None => Ok(()),

@@ -56,7 +56,7 @@ pub(super) enum Record {
         /// How many.
         done: u64,
     },
-    /// A file was removed: its object is to go, if it is still this version.
+    /// A file was removed: its object is to go, if it is still that one.
     Remove(Object),
     /// A folder was made: its marker is to be there.
     MakeFolder {
@@ -76,6 +76,23 @@ pub(super) enum Record {
         object: NewObject,
         /// An earlier record of it, which this one stands for.
         instead: Option<RecordId>,
+    },
+    /// A folder was given another name: everything that begins with its prefix is to move.
+    RenamedFolder {
+        /// The old prefix.
+        from: Key,
+        /// The new one.
+        to: Key,
+        /// What the keys of the folder begin with that is to outlive it; empty if that need not be
+        /// looked after.
+        folder: Key,
+    },
+    /// Bytes that were promised to be uploaded below the old name of a move belong below the new one.
+    Carries {
+        /// The move.
+        of: RecordId,
+        /// The ids of their uploads.
+        uploads: Vec<String>,
     },
     /// A file was given another name: its object is to move there.
     Renamed {
@@ -100,11 +117,14 @@ pub(super) struct NewObject {
     pub(super) metadata: Metadata,
 }
 
-/// One version of an object, and the folder that is to outlive it.
+/// An object as far as it is known, and the folder that is to outlive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Object {
     pub(super) key: Key,
-    pub(super) version: Version,
+    /// The version that is there, or was before one of `uploads` arrived; `None` if there was none.
+    pub(super) version: Option<Version>,
+    /// The ids of uploads that may have made it since, or may yet.
+    pub(super) uploads: Vec<String>,
     /// What the keys of the folder begin with.
     pub(super) folder: Key,
 }
@@ -151,8 +171,14 @@ impl Record {
                 Words::of(7).key(one).key(other).key(between)
             }
             Record::Stage { of, done } => Words::of(8).number(of.0).number(*done),
-            Record::Remove(Object { key, version, folder }) => {
+            Record::Remove(Object { key, version: Some(version), uploads, folder })
+                if uploads.is_empty() =>
+            {
                 Words::of(9).key(key).version(version).key(folder)
+            }
+            Record::Remove(Object { key, version, uploads, folder }) => {
+                let words = Words::of(14).key(key).some_version(version.as_ref()).key(folder);
+                uploads.iter().fold(words, |words, upload| words.field(upload.as_bytes()))
             }
             Record::MakeFolder { marker, metadata } => Words::of(10).key(marker).metadata(metadata),
             Record::RemoveFolder { prefix } => Words::of(11).key(prefix),
@@ -165,6 +191,13 @@ impl Record {
             Record::Renamed { planned: FileMove { from, to, version, over }, folder } => {
                 let words = Words::of(13).key(from).key(to).key(folder);
                 words.version(version).some_version(over.as_ref())
+            }
+            Record::RenamedFolder { from, to, folder } => {
+                Words::of(15).key(from).key(to).key(folder)
+            }
+            Record::Carries { of, uploads } => {
+                let words = Words::of(16).number(of.0);
+                uploads.iter().fold(words, |words, upload| words.field(upload.as_bytes()))
             }
         };
         Subject::Names.record(&words.0)
@@ -202,8 +235,9 @@ impl Record {
             8 => Record::Stage { of: RecordId(number(rest)?), done: number(rest)? },
             9 => Record::Remove(Object {
                 key: key(rest)?,
-                version: version(rest)?,
+                version: Some(version(rest)?),
                 folder: key(rest)?,
+                uploads: Vec::new(),
             }),
             10 => Record::MakeFolder { marker: key(rest)?, metadata: metadata(rest)? },
             11 => Record::RemoveFolder { prefix: key(rest)? },
@@ -223,6 +257,16 @@ impl Record {
                 let (version, over) = (version(rest)?, some(version(rest)?));
                 Record::Renamed { planned: FileMove { from, to, version, over }, folder }
             }
+            14 => {
+                let (key, version, folder) = (key(rest)?, some(version(rest)?), key(rest)?);
+                let uploads = texts(rest)?;
+                if uploads.is_empty() {
+                    return None;
+                }
+                Record::Remove(Object { key, version, uploads, folder })
+            }
+            15 => Record::RenamedFolder { from: key(rest)?, to: key(rest)?, folder: key(rest)? },
+            16 => Record::Carries { of: RecordId(number(rest)?), uploads: texts(rest)? },
             _ => return None,
         };
         rest.is_empty().then_some(record)
@@ -303,6 +347,15 @@ fn metadata(rest: &mut &[u8]) -> Option<Metadata> {
     Some(metadata)
 }
 
+/// All that is left.
+fn texts(rest: &mut &[u8]) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    while !rest.is_empty() {
+        texts.push(text(rest)?);
+    }
+    Some(texts)
+}
+
 fn text(rest: &mut &[u8]) -> Option<String> {
     String::from_utf8(field(rest)?.to_vec()).ok()
 }
@@ -352,7 +405,8 @@ mod tests {
             Record::Stage { of: RecordId(9), done: 2 },
             Record::Remove(Object {
                 key: Key::from("d/f"),
-                version: Version::new("v"),
+                version: Some(Version::new("v")),
+                uploads: Vec::new(),
                 folder: Key::from("d/"),
             }),
             Record::MakeFolder {
@@ -369,6 +423,18 @@ mod tests {
             },
             renamed(None),
             renamed(Some(Version::new("o"))),
+            Record::Remove(Object {
+                key: Key::from("f"),
+                version: None,
+                uploads: vec!["7f".to_owned(), "80".to_owned()],
+                folder: Key::from(""),
+            }),
+            Record::RenamedFolder {
+                from: Key::from("a/d/"),
+                to: Key::from("e/"),
+                folder: Key::from("a/"),
+            },
+            Record::Carries { of: RecordId(7), uploads: vec!["7f".to_owned()] },
         ]
     }
 
@@ -384,6 +450,10 @@ mod tests {
         assert_eq!(bytes[13], made);
         let renamed = b"\x01n\x0d\0\0\0\x03d/a\0\0\0\x01b\0\0\0\x02d/\0\0\0\x01v\0\0\0\0";
         assert_eq!(bytes[14], renamed);
+        let removed = b"\x01n\x0e\0\0\0\x01f\0\0\0\0\0\0\0\0\0\0\0\x027f\0\0\0\x0280";
+        assert_eq!(bytes[16], removed);
+        assert_eq!(bytes[17], b"\x01n\x0f\0\0\0\x04a/d/\0\0\0\x02e/\0\0\0\x02a/");
+        assert_eq!(bytes[18], b"\x01n\x10\0\0\0\0\0\0\0\x07\0\0\0\x027f");
     }
 
     #[test]

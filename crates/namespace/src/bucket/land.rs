@@ -148,6 +148,18 @@ impl Tree {
         files
     }
 
+    /// All names below `ino`, each with its folder.
+    pub(super) fn names_below(&self, ino: Ino) -> Vec<(Ino, Name)> {
+        let (mut names, mut folders) = (Vec::new(), vec![ino]);
+        while let Some(folder) = folders.pop() {
+            for (name, child) in self.entries_of(folder) {
+                names.push((folder, name));
+                folders.extend(self.is_folder(child).then_some(child));
+            }
+        }
+        names
+    }
+
     fn entries_of(&self, folder: Ino) -> Vec<(Name, Ino)> {
         let children = self.folder(folder).map(|folder| folder.children.iter());
         children.into_iter().flatten().map(|(name, &ino)| (name.clone(), ino)).collect()

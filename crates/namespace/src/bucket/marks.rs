@@ -36,6 +36,11 @@ impl Marks {
         self.0.extend(marks);
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<u64> {
+        self.0.iter().copied().collect()
+    }
+
     /// Whether the object, whose key goes on with `rest` behind the prefix, has a mark.
     pub(super) fn has(&self, side: Side, rest: &[u8], version: &Version) -> bool {
         self.0.contains(&mark(side, rest, version))

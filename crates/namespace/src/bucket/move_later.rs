@@ -38,7 +38,7 @@ impl Shared {
             }
             Err(error) => return Err(error),
         }
-        self.strike_for_good(&[moving.record]);
+        self.strike_for_good(&moving.records);
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Shared {
 
     /// The bucket refused the move for good: the file has its old name again, if nobody took that.
     pub(super) fn give_up_moving(&self, moving: &Moving) {
-        let Moving { ino, from, to, record, stage, .. } = moving;
+        let Moving { ino, from, to, records, stage, .. } = moving;
         {
             let mut state = self.state();
             let is_free = state.tree.child(from.0, &from.1).is_none()
@@ -119,7 +119,7 @@ impl Shared {
                 }
             }
         }
-        self.strike_for_good(&[*record]);
+        self.strike_for_good(records);
         self.tell_of(&[*ino]);
     }
 }

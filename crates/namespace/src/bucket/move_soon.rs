@@ -3,6 +3,7 @@
 //! Until its object is copied a file has its new name and its old object: the tree knows that the
 //! object is elsewhere, readers read it there, and who would upload to the new name waits.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::{FileKind, Ino};
@@ -93,10 +94,16 @@ impl Shared {
         let source = self.find(OP, from.0, from.1).await?;
         let source = source.ok_or_else(|| Error::name(ErrorKind::NotFound, OP, from.1))?;
         let claims = vec![self.changes.claim(from.0, from.1), self.changes.claim(to.0, to.1)];
-        match self.state().plan_rename((from, source), (to, target), mode)? {
+        let plan = self.state().plan_rename((from, source), (to, target), mode)?;
+        match plan {
             None => return Ok(Outcome::NotYet),
             Some(Plan::Nothing) => return Ok(Outcome::Done(None)),
             Some(Plan::File) => {}
+            Some(Plan::Folder) if !keys::is_chunk_name(from.1) => {
+                self.check_new(OP, to, FileKind::Directory).await?;
+                let is_moved = self.move_tree_soon(source, (from, to), (place, claims, room))?;
+                return Ok(if is_moved { Outcome::Done(None) } else { Outcome::NotYet });
+            }
             Some(Plan::Folder | Plan::FolderOver(_) | Plan::Exchange(_)) => {
                 return Ok(Outcome::Waits);
             }
@@ -110,6 +117,10 @@ impl Shared {
         let Some(way) = self.state().way(source, whereabouts[0], to)? else {
             return Ok(Outcome::Waits);
         };
+        if place.1.is_some() && self.state().is_uploaded(&[Some(source), target]) {
+            // Nobody knows yet what will be there.
+            return Ok(Outcome::NotYet);
+        }
         let moved = Moved { from, to, source, target, there: whereabouts[1] };
         match way {
             Way::Here | Way::Unmade
@@ -189,6 +200,10 @@ impl Shared {
         let planned = FileMove { from: old, to: key, version, over };
         let noted = Record::Renamed { planned: planned.clone(), folder: folder.clone() };
         let record = self.note_ahead(OP, &noted)?;
+        let mut records = vec![record];
+        let mut known = HashSet::new();
+        let carried = self.note_carried(OP, record, &[source], &mut known);
+        records.extend(carried.inspect_err(|_| self.ledger.strike(&records))?);
         let unmade = {
             let mut state = self.state();
             let is_same = state.is_object(source, &stored)
@@ -204,9 +219,14 @@ impl Shared {
             unmade
         };
         let Some(unmade) = unmade else {
-            self.ledger.strike(&[record]);
+            self.ledger.strike(&records);
             return Ok(None);
         };
+        // Who closed the file in between did not know of the move; who does from now on does.
+        match self.note_carried(OP, record, &[source], &mut known) {
+            Ok(noted) => records.extend(noted),
+            Err(error) => tracing::warn!(%error, "a rename is not safe from a crash yet"),
+        }
         self.strike_makings(&unmade);
         self.record_noted_or_log(OP, source);
         self.tell_of(&[source]);
@@ -219,7 +239,7 @@ impl Shared {
             mode,
             replaced: target,
             folder,
-            record,
+            records,
             stage: Stage::Copying,
         }))
     }
@@ -261,17 +281,24 @@ impl State {
             Bytes::Local { beneath: None } if is_unmade => Some(Way::Unmade),
             Bytes::Local { beneath: None } => Some(Way::Here),
             // The object of a folder's own key gives way to a marker.
-            Bytes::Object(stored) if is_prefix(&stored.key) || is_prefix(&key) => None,
-            Bytes::Object(stored) => Some(Way::Object(stored.clone())),
-            // A close may have been told where they go, and under which condition.
-            Bytes::Edited(_) => None,
+            Bytes::Object(stored) | Bytes::Edited(stored)
+                if is_prefix(&stored.key) || is_prefix(&key) =>
+            {
+                None
+            }
+            Bytes::Object(stored) | Bytes::Edited(stored) => Some(Way::Object(stored.clone())),
         })
     }
 
-    /// Whether the bytes of the file `ino` are this object.
+    /// Whether an upload of one of `files` is under way, or may have arrived although it failed.
+    fn is_uploaded(&self, files: &[Option<Ino>]) -> bool {
+        files.iter().flatten().any(|ino| self.tree.uploads.contains_key(ino))
+    }
+
+    /// Whether the bytes of the file `ino`, or those they are made from, are this object.
     fn is_object(&self, ino: Ino, stored: &Stored) -> bool {
         match self.tree.node(ino).map(|node| &node.kind) {
-            Some(Kind::File(file)) => file.bytes == Bytes::Object(stored.clone()),
+            Some(Kind::File(file)) => file.stored_bytes() == Some(stored),
             Some(Kind::Folder(_)) | None => false,
         }
     }

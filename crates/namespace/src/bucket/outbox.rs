@@ -33,7 +33,16 @@ const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 impl Shared {
     /// The change is made here; it gets into the bucket when its turn comes.
     pub(super) fn send(self: &Arc<Self>, made: Made) {
-        made.place.0.applied();
+        match &made.change {
+            // Under the old name there is still what is to leave.
+            Change::MoveTree(moving) => made.place.0.applied_below(moving.path.clone()),
+            Change::Remove { .. }
+            | Change::MakeFolder { .. }
+            | Change::RemoveFolder { .. }
+            | Change::MakeObject { .. }
+            | Change::Move(_)
+            | Change::Rest(_) => made.place.0.applied(),
+        }
         made.claims.iter().for_each(Claim::applied);
         let number = self.outbox.add(made.dirs.clone(), made.change.leaving().cloned());
         tokio::spawn(Arc::clone(self).carry_out(number, made, self.outbox.haste()));
@@ -113,7 +122,8 @@ impl Shared {
             | Change::MakeFolder { .. }
             | Change::RemoveFolder { .. }
             | Change::MakeObject { .. }
-            | Change::Move(_) => {
+            | Change::Move(_)
+            | Change::MoveTree(_) => {
                 tracing::error!(%error, "a change of names is given up");
                 self.give_up(change);
                 format!("given up: {error}")
@@ -129,7 +139,8 @@ impl Change {
             Change::Remove { .. }
             | Change::MakeFolder { .. }
             | Change::RemoveFolder { .. }
-            | Change::Move(_) => Duration::ZERO,
+            | Change::Move(_)
+            | Change::MoveTree(_) => Duration::ZERO,
             Change::MakeObject { .. } => SEND_DELAY,
             Change::Rest(_) => RETRY_DELAY_MIN,
         }

@@ -6,7 +6,13 @@ use remote::{Condition, Extent, Key, Version};
 use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
-use crate::{Content, Error, ErrorKind, Published, Result, Target};
+use super::tree::Tree;
+use super::turns::Turn;
+use crate::{Content, Error, ErrorKind, NameGuard, Published, Result, Target};
+
+/// Uploads of one file that may have arrived although they failed. Only one of them can be the object,
+/// and it is one of the last.
+const UPLOADS_MAX: usize = 8;
 
 impl Shared {
     /// Which object holds the bytes of the file `ino`.
@@ -42,8 +48,21 @@ impl Shared {
 
     /// Where the bytes of the file `ino` go.
     pub(super) fn target(&self, ino: Ino) -> Result<Target> {
+        self.target_at(ino, Tree::key)
+    }
+
+    /// Where the bytes of the file `ino` are to be when the folders above it are where their names say.
+    pub(super) fn destination(&self, ino: Ino) -> Result<Target> {
+        self.target_at(ino, Tree::key_at_last)
+    }
+
+    fn target_at(
+        &self,
+        ino: Ino,
+        key: fn(&Tree, &'static str, Ino) -> Result<Key>,
+    ) -> Result<Target> {
         let state = self.state();
-        let key = state.tree.key("target", ino)?;
+        let key = key(&state.tree, "target", ino)?;
         let node = state.tree.node(ino).expect("it has a key");
         let Kind::File(file) = &node.kind else {
             return Err(Error::node(ErrorKind::IsDirectory, "target", ino));
@@ -56,14 +75,36 @@ impl Shared {
         Ok(Target { key, condition, metadata })
     }
 
+    /// An upload to the name of `ino` is about to begin.
+    pub(super) fn uploads(&self, ino: Ino, upload: &str, name: &NameGuard) -> Result<()> {
+        let mut state = self.state();
+        state.tree.key("upload", ino)?;
+        let uploads = state.tree.uploads.entry(ino).or_default();
+        if UPLOADS_MAX <= uploads.len() {
+            uploads.remove(0);
+        }
+        uploads.push(upload.to_owned());
+        // Under the lock of the names: who passes from now on sees the upload.
+        if let Some(turn) = name.held::<Turn>() {
+            turn.applied();
+        }
+        Ok(())
+    }
+
     /// The bytes of `ino` are in the bucket.
     pub(super) fn publish(&self, ino: Ino, published: Published) -> Vec<u8> {
         let Published { key, version, size } = published;
         let identity = self.identity(&key, &version);
         let now = self.clock.monotonic();
         let mut state = self.state();
+        state.tree.uploads.remove(&ino);
         let current = state.tree.key("publish", ino).is_ok_and(|current| current == key);
         let Some(node) = state.tree.node_mut(ino) else { return identity };
+        if node.place == Place::Unlinked {
+            // Its removal is still to come: until then it is there for those who have it open.
+            node.kind = Kind::File(File::stored(Stored { key, version, size }));
+            return identity;
+        }
         if !current {
             tracing::warn!(%key, "the file was moved or removed while it was being uploaded");
             return identity;

@@ -4,6 +4,7 @@
 //! its old name, if it is still what was copied. The journal knows of it in between: after a crash
 //! the next mount sees to it that there is one of the two.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use base::{FileKind, Ino};
@@ -18,7 +19,7 @@ use super::nodes::{Bytes, Kind, Stored};
 use super::persist::{Failed, Rest, Unclear};
 use super::shared::{Shared, State};
 use super::turns::is_within;
-use crate::{Error, ErrorKind, RenameMode, Result};
+use crate::{Error, ErrorKind, RecordId, RenameMode, Result};
 
 const OP: &str = "rename";
 
@@ -204,9 +205,29 @@ impl Shared {
         if from.0 != to.0 {
             self.keep_folder(OP, from.0, from.1).await.map_err(Failed::Before)?;
         }
-        let key = planned.to.clone();
         let record = self.note_for_good(OP, &Record::MoveFile(planned.clone()));
         let record = record.map_err(Failed::Before)?;
+        let carried = self.note_carried(OP, record, &[source], &mut HashSet::new());
+        let carried = carried.map_err(|error| {
+            self.strike_for_good(&[record]);
+            Failed::Before(error)
+        })?;
+        let moved = self.move_noted((from, source), to, (planned, record), (stored, condition));
+        let moved = moved.await;
+        if !matches!(moved, Err(Failed::Unfinished(..))) {
+            self.ledger.strike(&carried);
+        }
+        moved
+    }
+
+    async fn move_noted(
+        self: &Arc<Self>,
+        (from, source): (Spot<'_>, Ino),
+        to: Spot<'_>,
+        (planned, record): (FileMove, RecordId),
+        (stored, condition): (Stored, Condition),
+    ) -> std::result::Result<(), Failed> {
+        let key = planned.to.clone();
         let version = match self.copy_once(&stored, &planned, &condition).await {
             Ok(version) => version,
             Err(Uncopied::Not(error)) => {

@@ -4,11 +4,12 @@
 //! cut short again at any point. Objects that others put in the way stay, and so does what was to
 //! go there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original, Version};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original};
 
+use super::carries::{Carry, End};
 use super::carry::{Cargo, Destination, Route, there};
 use super::journal::{Exchange, FileMove, NewObject, Object, Record};
 use super::marks::{Marks, Side};
@@ -33,6 +34,10 @@ struct Begun {
     what: What,
     /// Itself, and what was noted of it since.
     records: Vec<RecordId>,
+    /// What was copied, as far as that was noted.
+    marks: Marks,
+    /// The uploads of what goes with it.
+    uploads: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -40,6 +45,8 @@ enum What {
     File(FileMove),
     Folder {
         route: Route,
+        /// What the keys of the folder begin with that is to outlive it, if that was not seen to before.
+        above: Option<Key>,
         phase: Phase,
         cargo: Cargo,
     },
@@ -80,20 +87,34 @@ impl Shared {
         let (begun, ends) = gather(records);
         self.ledger.strike(&ends);
         let mut begun = begun.into_iter();
-        while let Some((of, Begun { what, mut records })) = begun.next() {
+        while let Some((of, Begun { what, mut records, mut marks, uploads })) = begun.next() {
             let counts = !matches!(what, What::Unlinked(_));
-            match self.finish(of, what, &mut records).await {
-                Ok(()) => {
-                    self.ledger.strike(&records);
+            let route = what.first_route().filter(|_| !uploads.is_empty());
+            let carries = if route.is_some() { Going::Along } else { Going::Nothing };
+            match self.finish((of, carries), what, &mut records).await {
+                Ok(copied) => {
+                    if let Some(route) = route {
+                        marks.join(copied);
+                        // Struck out when all that went along was looked for.
+                        let end = End::Done { marks, records };
+                        let Route { from, to } = route;
+                        self.carries.add(Carry { uploads, from, to, end });
+                    } else {
+                        self.ledger.strike(&records);
+                    }
                     finished.moves += u64::from(counts);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "what an earlier mount began has to wait");
                     finished.waiting += 1;
+                    self.wait_for(route, uploads);
                     if error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable) {
                         // Each of the others would take as long to find that out, and the mount
                         // waits for us.
-                        finished.waiting += begun.by_ref().count() as u64;
+                        for (_, Begun { what, uploads, .. }) in begun.by_ref() {
+                            finished.waiting += 1;
+                            self.wait_for(what.first_route(), uploads);
+                        }
                     }
                 }
             }
@@ -101,17 +122,49 @@ impl Shared {
         finished
     }
 
+    /// What goes along with a move that has to wait waits, too.
+    fn wait_for(&self, route: Option<Route>, uploads: HashSet<String>) {
+        if let Some(Route { from, to }) = route.filter(|_| !uploads.is_empty()) {
+            self.carries.add(Carry { uploads, from, to, end: End::Waits });
+        }
+    }
+
+    /// Returns what was copied.
     async fn finish(
         self: &Arc<Self>,
-        of: RecordId,
+        (of, going): (RecordId, Going),
         what: What,
         records: &mut Vec<RecordId>,
-    ) -> Result<()> {
+    ) -> Result<Marks> {
         match what {
-            What::File(planned) => self.finish_file(&planned).await,
-            What::Folder { route, phase, cargo } => {
-                self.finish_folder((of, &route), phase, cargo, records).await
+            What::File(planned) => self.finish_file((of, going), &planned, records).await,
+            What::Folder { route, above, phase, mut cargo } => {
+                if let Some(above) = above.filter(|_| phase == Phase::Copying) {
+                    self.finish_above(&above, &route.from).await?;
+                }
+                self.finish_folder((of, &route), phase, &mut cargo, records).await?;
+                Ok(cargo.marks)
             }
+            What::Renamed { planned, folder } => {
+                let (key, version) = (planned.from.clone(), Some(planned.version.clone()));
+                let leaving = Object { key, version, uploads: Vec::new(), folder };
+                self.finish_leaving(&leaving).await?;
+                self.finish_file((of, going), &planned, records).await
+            }
+            what @ (What::Unlinked(_)
+            | What::Exchange { .. }
+            | What::Failed(_)
+            | What::Remove(_)
+            | What::MakeFolder { .. }
+            | What::RemoveFolder { .. }
+            | What::MakeObject(_)) => {
+                self.finish_other(what, records).await.map(|()| Marks::default())
+            }
+        }
+    }
+
+    async fn finish_other(self: &Arc<Self>, what: What, records: &mut Vec<RecordId>) -> Result<()> {
+        match what {
             What::Unlinked(kept) => {
                 self.remote.delete(&kept).await.map_err(|error| Error::remote(OP, error))
             }
@@ -135,32 +188,38 @@ impl Shared {
             }
             What::RemoveFolder { prefix } => self.remove_folder(&prefix).await,
             What::MakeObject(object) => self.finish_object(OP, &object).await,
-            What::Renamed { planned, folder } => {
-                self.finish_leaving(&folder, (&planned.from, &planned.version)).await?;
-                self.finish_file(&planned).await
+            What::File(_) | What::Folder { .. } | What::Renamed { .. } => {
+                unreachable!("moves are finished elsewhere")
             }
         }
     }
 
-    async fn finish_removal(&self, Object { key, version, folder }: &Object) -> Result<()> {
-        match self.finish_leaving(folder, (key, version)).await? {
+    /// Sees to it that the folder `above` outlives one in it that is about to leave.
+    async fn finish_above(&self, above: &Key, leaving: &Key) -> Result<()> {
+        let is_empty = above.as_bytes().is_empty();
+        if !is_empty && !self.has_others(above, leaving).await? {
+            let made = self.put_if_absent(above, Metadata::new()).await;
+            made.map_err(|error| Error::remote(OP, error))?;
+        }
+        Ok(())
+    }
+
+    async fn finish_removal(&self, object: &Object) -> Result<()> {
+        match self.finish_leaving(object).await? {
             Leaves::Yes => {
-                let removed = self.remote.delete(key).await;
+                let removed = self.remote.delete(&object.key).await;
                 removed.map_err(|error| Error::remote(OP, error))
             }
             Leaves::Not => Ok(()),
         }
     }
 
-    /// Sees to it that `folder` outlives an object in it that is about to leave, if it is still there.
-    async fn finish_leaving(
-        &self,
-        folder: &Key,
-        (key, version): (&Key, &Version),
-    ) -> Result<Leaves> {
-        if !self.is_still(OP, key, version).await? {
+    /// Sees to it that its folder outlives an object that is about to leave, if it is still there.
+    async fn finish_leaving(&self, object: &Object) -> Result<Leaves> {
+        if !self.is_still(OP, object).await? {
             return Ok(Leaves::Not);
         }
+        let Object { key, folder, .. } = object;
         if !folder.as_bytes().is_empty() && !self.has_others(folder, key).await? {
             let made = self.put_if_absent(folder, Metadata::new()).await;
             made.map_err(|error| Error::remote(OP, error))?;
@@ -168,14 +227,20 @@ impl Shared {
         Ok(Leaves::Yes)
     }
 
-    async fn finish_file(&self, planned: &FileMove) -> Result<()> {
+    /// Returns what was copied.
+    async fn finish_file(
+        &self,
+        (of, going): (RecordId, Going),
+        planned: &FileMove,
+        records: &mut Vec<RecordId>,
+    ) -> Result<Marks> {
         let of_store = |error| Error::remote(OP, error);
         let FileMove { from, to, version, over } = planned;
         let (source, copy) = futures::join!(self.remote.head(from), self.remote.head(to));
         let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
         // Gone, or somebody else's since.
         let Some(source) = source.filter(|source| source.version == *version) else {
-            return Ok(());
+            return Ok(Marks::default());
         };
         let found = copy.as_ref().map(|copy| &copy.version);
         let now = if found == over.as_ref() {
@@ -196,20 +261,26 @@ impl Shared {
             };
             let Some(now) = copied else {
                 tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
-                return Ok(());
+                return Ok(Marks::default());
             };
             now
         };
         self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
+        let cargo = Cargo::of_one(version, &now);
+        if going == Going::Along {
+            // Who asks where it went may do so when its old object is gone.
+            records.push(self.note_ahead(OP, &cargo.copied(of))?);
+        }
         self.line_leaves(from)?;
-        self.remote.delete(from).await.map_err(of_store)
+        self.remote.delete(from).await.map_err(of_store)?;
+        Ok(cargo.marks)
     }
 
     async fn finish_folder(
         self: &Arc<Self>,
         (of, route): (RecordId, &Route),
         phase: Phase,
-        mut cargo: Cargo,
+        cargo: &mut Cargo,
         records: &mut Vec<RecordId>,
     ) -> Result<()> {
         let of_store = |error| Error::remote(OP, error);
@@ -217,9 +288,14 @@ impl Shared {
             Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
             Phase::Copying => {
                 self.attributes_settled(&route.from).await?;
-                let copied = self.copy_all(route, of, Destination::Begun, &mut cargo).await;
+                let copied = self.copy_all(route, of, Destination::Begun, cargo).await;
                 records.append(&mut cargo.records);
                 copied.map_err(of_store)?;
+                if cargo.objects == 0 && cargo.left == 0 {
+                    // Nothing else says that it is there.
+                    let made = self.put_if_absent(&route.to, Metadata::new()).await;
+                    made.map_err(of_store)?;
+                }
                 self.attributes_follow(&route.to, &cargo.changed).await?;
                 self.line_follows((&route.from, &route.to), &|_| None).await?;
                 records.push(self.note_ahead(OP, &Record::Landed { of })?);
@@ -230,6 +306,13 @@ impl Shared {
         self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
         Ok(())
     }
+}
+
+/// Whether bytes go along with a move that a close was promised to be uploaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Going {
+    Along,
+    Nothing,
 }
 
 /// Whether an object is what was to leave.
@@ -253,9 +336,13 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
     for (id, bytes) in records {
         let what = match Record::from_bytes(&bytes) {
             Some(Record::MoveFile(planned)) => What::File(planned),
-            Some(Record::MoveFolder { from, to }) => {
-                let (route, cargo) = (Route { from, to }, Cargo::default());
-                What::Folder { route, phase: Phase::Copying, cargo }
+            Some(Record::MoveFolder { from, to }) => What::folder(Route { from, to }, None),
+            Some(Record::RenamedFolder { from, to, folder }) => {
+                What::folder(Route { from, to }, Some(folder))
+            }
+            Some(Record::Carries { of, uploads }) => {
+                later.push((id, of, Later::Carries(uploads)));
+                continue;
             }
             Some(Record::Unlinked { kept }) => What::Unlinked(kept),
             Some(Record::Remove(object)) => What::Remove(object),
@@ -266,7 +353,7 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
                 let before = instead.and_then(|instead| begun.remove(&instead));
                 let mut records = before.map(|before| before.records).unwrap_or_default();
                 records.push(id);
-                begun.insert(id, Begun { what: What::MakeObject(object), records });
+                begun.insert(id, Begun { records, ..Begun::new(id, What::MakeObject(object)) });
                 continue;
             }
             Some(Record::Exchange(exchange)) => What::Exchange { exchange, done: 0 },
@@ -288,14 +375,14 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
             }
             None => continue,
         };
-        begun.insert(id, Begun { what, records: vec![id] });
+        begun.insert(id, Begun::new(id, what));
     }
     let mut ends = Vec::new();
     for (id, of, news) in later {
         match begun.get_mut(&of) {
             Some(begun) => {
                 begun.records.push(id);
-                begun.what.learn(news);
+                begun.learn(news);
             }
             None => ends.push(id),
         }
@@ -307,16 +394,43 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
 #[derive(Debug)]
 enum Later {
     Copied(Vec<u64>),
+    Carries(Vec<String>),
     Landed,
     Undone,
     Stage(usize),
 }
 
+impl Begun {
+    fn new(id: RecordId, what: What) -> Begun {
+        Begun { what, records: vec![id], marks: Marks::default(), uploads: HashSet::new() }
+    }
+
+    fn learn(&mut self, news: Later) {
+        match news {
+            Later::Carries(uploads) => self.uploads.extend(uploads),
+            Later::Copied(marks) => {
+                self.marks.extend(&marks);
+                self.what.learn(Later::Copied(marks));
+            }
+            Later::Undone => {
+                self.uploads.clear();
+                self.what.learn(Later::Undone);
+            }
+            news @ (Later::Landed | Later::Stage(_)) => self.what.learn(news),
+        }
+    }
+}
+
 impl What {
+    fn folder(route: Route, above: Option<Key>) -> What {
+        What::Folder { route, above, phase: Phase::Copying, cargo: Cargo::default() }
+    }
+
     /// The way of the first object that it moves.
     fn first_route(&self) -> Option<Route> {
         match self {
-            What::File(FileMove { from, to, .. }) => {
+            What::File(FileMove { from, to, .. })
+            | What::Renamed { planned: FileMove { from, to, .. }, .. } => {
                 Some(Route { from: from.clone(), to: to.clone() })
             }
             What::Exchange { exchange, .. } => {
@@ -328,8 +442,7 @@ impl What {
             | What::Remove(_)
             | What::MakeFolder { .. }
             | What::RemoveFolder { .. }
-            | What::MakeObject(_)
-            | What::Renamed { .. } => None,
+            | What::MakeObject(_) => None,
         }
     }
 
@@ -356,7 +469,11 @@ impl What {
                 | What::RemoveFolder { .. }
                 | What::MakeObject(_)
                 | What::Renamed { .. },
-                Later::Copied(_) | Later::Landed | Later::Undone | Later::Stage(_),
+                Later::Copied(_)
+                | Later::Carries(_)
+                | Later::Landed
+                | Later::Undone
+                | Later::Stage(_),
             ) => {}
         }
     }

@@ -24,8 +24,19 @@ impl Shared {
 
     /// A place in the line for a change of these names that is to be made at once. Waits only for
     /// those whose changes are not to be seen yet.
+    /// Below a folder that has yet to arrive where its name says, for that too: what is removed or moved
+    /// there, or said of it, is about objects under its old name.
     pub(super) async fn ahead(&self, op: &'static str, names: &[(Ino, &Name)]) -> Result<InLine> {
-        match self.place_in_line(op, names, Want::Exclusive)? {
+        let is_at_rest = {
+            let state = self.state();
+            let is_arriving = |(dir, name): &(Ino, &Name)| {
+                let child = state.tree.child(*dir, name);
+                child.into_iter().chain([*dir]).any(|ino| state.tree.is_arriving(ino))
+            };
+            !names.iter().any(is_arriving)
+        };
+        let place = if is_at_rest { self.place_in_line(op, names, Want::Exclusive)? } else { None };
+        match place {
             Some(place) => Ok(place),
             None => Ok((self.alone(op, names).await?, None)),
         }
@@ -48,6 +59,9 @@ impl Shared {
     /// As [`Shared::settle_name`], for who only needs the name, and not what the bucket has of it.
     pub(super) async fn settle_here(&self, ino: Ino) -> Result<NameGuard> {
         let Some((parent, name)) = self.place(ino)? else { return Ok(NameGuard::none()) };
+        if self.state().tree.is_arriving(ino) {
+            return self.settle_name(ino).await;
+        }
         match self.place_in_line("settle", &[(parent, &name)], Want::Shared) {
             Ok(Some((turn, _))) if self.place(ino)? == Some((parent, name)) => {
                 Ok(NameGuard::new(turn))

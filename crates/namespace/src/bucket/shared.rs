@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
+use super::carries::Carries;
 use super::changes::Changes;
 use super::copies::Copies;
 use super::flight::{Flight, Scope, Stream};
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) makings: Makings,
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
+    pub(super) carries: Carries,
     /// How many changes of names may still be gone on with while the store fails.
     pub(super) rests: Arc<Semaphore>,
 }
@@ -60,13 +62,17 @@ impl Shared {
 
     /// How the file `ino` is in use.
     pub(super) fn in_use(&self, ino: Ino) -> Use {
-        let users = self.users.get().and_then(Weak::upgrade);
-        users.map_or(Use::No, |users| users.in_use(ino))
+        self.users().map_or(Use::No, |users| users.in_use(ino))
+    }
+
+    /// Those who have files open.
+    pub(super) fn users(&self) -> Option<Arc<dyn Users>> {
+        self.users.get().and_then(Weak::upgrade)
     }
 
     /// Tells those who use the file `ino` where its bytes are now.
     pub(super) fn tell_users(&self, ino: Ino, content: Content) {
-        if let Some(users) = self.users.get().and_then(Weak::upgrade) {
+        if let Some(users) = self.users() {
             users.moved(ino, content);
         }
     }

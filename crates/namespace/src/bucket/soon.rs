@@ -7,10 +7,10 @@ use std::time::Duration;
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
 use remote::{
-    Condition, Entry as Listed, ErrorKind as RemoteErrorKind, Key, Metadata, PutOptions, Version,
+    Condition, Entry as Listed, ErrorKind as RemoteErrorKind, Key, Metadata, PutOptions, UPLOAD_ID,
 };
 
-use super::carry::there;
+use super::carry::{is_prefix, there};
 use super::change::{Change, Made};
 use super::journal::{Object, Record};
 use super::keys;
@@ -51,11 +51,8 @@ impl Shared {
         let is_in_time = || whereabouts != Whereabouts::Unmade || self.unmake(ino);
         let object = self.state().object_leaving(UNLINK, (parent, name), ino)?;
         let Some(object) = object else {
-            if is_in_time() {
-                self.removed(parent, ino);
-                return Ok(Some(ino));
-            }
-            return Ok(None);
+            let is_removed = is_in_time() && self.removed_unless(parent, ino, &[]);
+            return Ok(is_removed.then_some(ino));
         };
         if object.key.as_bytes().ends_with(b"/") {
             // It gives way to a marker: that is for who waits.
@@ -63,11 +60,10 @@ impl Shared {
             return self.unlink(parent, name).await.map(Some);
         }
         let record = self.note_ahead(UNLINK, &Record::Remove(object.clone()))?;
-        if !is_in_time() {
+        if !is_in_time() || !self.removed_unless(parent, ino, &object.uploads) {
             self.ledger.strike(&[record]);
             return Ok(None);
         }
-        self.removed(parent, ino);
         let change = Change::Remove { object, place: (parent, name.clone()), ino };
         let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
         self.send(Made { dirs, change, records, place, claims, room });
@@ -180,13 +176,12 @@ impl Shared {
     ) -> Result<()> {
         match change {
             Change::Remove { object, place, ino } => {
-                let Object { key, version, folder } = object;
-                self.keep_folder_at("unlink", place, folder).await?;
+                self.keep_folder_at("unlink", place, &object.folder).await?;
                 let _leaving = self.leave_nameless("unlink", *ino).await?;
                 // What was known when it was removed is as good as a look at it now, for a while.
-                let is_known = age < self.options.metadata_ttl;
-                if is_known || self.is_still("unlink", key, version).await? {
-                    let removed = self.remote.delete(key).await;
+                let is_known = age < self.options.metadata_ttl && object.uploads.is_empty();
+                if is_known || self.is_still("unlink", object).await? {
+                    let removed = self.remote.delete(&object.key).await;
                     removed.map_err(|error| Error::remote("unlink", error))?;
                 }
                 Ok(())
@@ -205,6 +200,7 @@ impl Shared {
             }
             Change::MakeObject { ino, number } => self.send_object(*ino, *number).await,
             Change::Move(moving) => self.move_in_bucket(moving, age).await,
+            Change::MoveTree(moving) => self.move_tree_in_bucket(moving).await,
             Change::Rest(slot) => {
                 let Some(rest) = slot.take() else { return Ok(()) };
                 let finished = self.finish_rest(*rest).await;
@@ -246,16 +242,18 @@ impl Shared {
         }
     }
 
-    /// Whether the object `key` is still this version. Another one stays.
-    pub(super) async fn is_still(
-        &self,
-        op: &'static str,
-        key: &Key,
-        version: &Version,
-    ) -> Result<bool> {
+    /// Whether an object is still the one that was known, or what one of its uploads made of it.
+    /// Another one stays.
+    pub(super) async fn is_still(&self, op: &'static str, object: &Object) -> Result<bool> {
+        let Object { key, version, uploads, .. } = object;
         let found = there(self.remote.head(key).await);
         match found.map_err(|error| Error::remote(op, error))? {
-            Some(meta) if meta.version == *version => Ok(true),
+            Some(meta) if version.as_ref() == Some(&meta.version) => Ok(true),
+            Some(meta)
+                if meta.metadata.get(UPLOAD_ID).is_some_and(|upload| uploads.contains(upload)) =>
+            {
+                Ok(true)
+            }
             Some(_) => {
                 tracing::warn!(%key, "others replaced what was removed here: theirs stays");
                 Ok(false)
@@ -264,14 +262,18 @@ impl Shared {
         }
     }
 
-    /// Whether anything but `key` is shown below `folder`, or the folder has a marker.
+    /// Whether anything but `key`, or what begins with it if it is a prefix, is shown below `folder`, or the
+    /// folder has a marker.
     pub(super) async fn has_others(&self, folder: &Key, key: &Key) -> Result<bool> {
         let mut request = listing::below(folder, listing::PAGE_ENTRIES_MAX);
         loop {
             let page = self.remote.list(&request).await;
             let page = page.map_err(|error| Error::remote("replay", error))?;
+            let leaves = |found: &Key| {
+                found == key || is_prefix(key) && found.as_bytes().starts_with(key.as_bytes())
+            };
             let other =
-                |entry: &Listed| entry.key() != key && !keys::is_hidden(folder, entry.key());
+                |entry: &Listed| !leaves(entry.key()) && !keys::is_hidden(folder, entry.key());
             if page.entries.iter().any(other) {
                 return Ok(true);
             }
@@ -312,6 +314,7 @@ impl Shared {
             }
             Change::MakeObject { ino, number } => self.give_up_making(*ino, *number),
             Change::Move(moving) => self.give_up_moving(moving),
+            Change::MoveTree(moving) => self.give_up_tree(moving),
             // The journal has it, for the next mount.
             Change::Rest(_) => {}
         }
@@ -330,9 +333,13 @@ impl State {
         let Kind::File(file) = &node.kind else {
             return Err(Error::name(ErrorKind::IsDirectory, op, name));
         };
-        let Some(version) = file.in_bucket().cloned() else { return Ok(None) };
+        let uploads = self.tree.uploads.get(&ino).cloned().unwrap_or_default();
+        let version = file.in_bucket().cloned();
+        if version.is_none() && uploads.is_empty() {
+            return Ok(None);
+        }
         let (key, folder) = (self.tree.key(op, ino)?, self.tree.prefix(op, parent)?);
-        Ok(Some(Object { key, version, folder }))
+        Ok(Some(Object { key, version, uploads, folder }))
     }
 
     /// Whether something is in the folder `ino` that the bucket does not have yet.

@@ -94,6 +94,10 @@ impl Tree {
                 continue;
             };
             let key = Key::from(&prefix[..]);
+            // What is about to move here is still elsewhere.
+            if self.prefix("sweep", ino).ok().as_ref() != Some(&key) {
+                continue;
+            }
             if let Some(lines) = sweep.take(&key) {
                 let mut told = Told::default();
                 told.add(&key, lines, as_of);

@@ -1,6 +1,6 @@
 //! The nodes of a bucket that are remembered: a part of the tree, and never more than allowed.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,10 @@ pub(super) struct Tree {
     /// The keys of files that are on their way to their names, and what those in folders begin with that
     /// are.
     pub(super) elsewhere: HashMap<Ino, Key>,
+    /// Folders whose keys are elsewhere until all of them has moved to where their names say.
+    pub(super) arriving: HashSet<Ino>,
+    /// Uploads that may have made the object of a file's name, or may yet, as far as nobody knows.
+    pub(super) uploads: HashMap<Ino, Vec<String>>,
 }
 
 impl Tree {
@@ -93,6 +97,8 @@ impl Tree {
             },
             unrecorded: Vec::new(),
             elsewhere: HashMap::new(),
+            arriving: HashSet::new(),
+            uploads: HashMap::new(),
         }
     }
 
@@ -133,6 +139,15 @@ impl Tree {
 
     /// What the keys in the folder `ino` begin with, for the operation `op`.
     pub(super) fn prefix(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        self.prefix_where(op, ino, |ino| self.elsewhere.get(&ino))
+    }
+
+    pub(super) fn prefix_where<'a>(
+        &'a self,
+        op: &'static str,
+        ino: Ino,
+        elsewhere: impl Fn(Ino) -> Option<&'a Key>,
+    ) -> Result<Key> {
         let node = self.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
         if node.as_folder().is_none() {
             return Err(Error::node(ErrorKind::NotDirectory, op, ino));
@@ -141,7 +156,7 @@ impl Tree {
         let mut names = Vec::new();
         let (mut node, mut at) = (node, ino);
         loop {
-            if let Some(elsewhere) = self.elsewhere.get(&at) {
+            if let Some(elsewhere) = elsewhere(at) {
                 prefix.extend(elsewhere.as_bytes());
                 break;
             }
@@ -196,9 +211,18 @@ impl Tree {
 
     /// The key of the file `ino`, for the operation `op`.
     pub(super) fn key(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        self.key_in(op, ino, Tree::prefix)
+    }
+
+    pub(super) fn key_in(
+        &self,
+        op: &'static str,
+        ino: Ino,
+        prefix: fn(&Tree, &'static str, Ino) -> Result<Key>,
+    ) -> Result<Key> {
         let node = self.node(ino).ok_or_else(|| Error::node(ErrorKind::Stale, op, ino))?;
         match &node.place {
-            Place::Named { parent, name } => Ok(keys::file(&self.prefix(op, *parent)?, name)),
+            Place::Named { parent, name } => Ok(keys::file(&prefix(self, op, *parent)?, name)),
             Place::Root => Err(Error::node(ErrorKind::IsDirectory, op, ino)),
             Place::Unlinked => Err(Error::node(ErrorKind::NotFound, op, ino)),
             Place::Replaced => Err(Error::node(ErrorKind::Stale, op, ino)),
@@ -452,6 +476,8 @@ impl Tree {
 
     fn remove(&mut self, ino: Ino) {
         self.elsewhere.remove(&ino);
+        self.arriving.remove(&ino);
+        self.uploads.remove(&ino);
         if let Some(Node { hold: Hold::Idle(tick), .. }) = self.nodes.remove(&ino) {
             self.idle.remove(Some(tick));
         }

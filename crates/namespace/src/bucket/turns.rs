@@ -56,12 +56,14 @@ struct Place {
 }
 
 /// Whether what an operation does to names is to be seen already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Standing {
     /// Not yet: who comes later does not know what he will find.
     Open,
     /// On this mount; the bucket follows.
     Applied,
+    /// The same at and below this path only.
+    AppliedBelow(Path),
 }
 
 /// Whether whoever holds a place will be done in bounded time.
@@ -110,8 +112,7 @@ impl Turns {
     /// is somebody in the way whose changes are not to be seen yet.
     pub(super) fn pass(&self, wants: Vec<Want>) -> Option<(Turn, Option<Wait>)> {
         let line = self.line.lock();
-        let mut open = line.places.values().filter(|place| place.standing == Standing::Open);
-        if open.any(|place| collide(&place.wants, &wants)) {
+        if line.places.values().any(|place| place.is_open_to(&wants)) {
             return None;
         }
         let (turn, woken) = self.queue_in(line, wants);
@@ -190,9 +191,31 @@ impl Turn {
 
     /// What it does to names is to be seen on this mount.
     pub(super) fn applied(&self) {
+        self.stands(Standing::Applied);
+    }
+
+    /// What it does to names at and below `path` is to be seen on this mount.
+    pub(super) fn applied_below(&self, path: Path) {
+        self.stands(Standing::AppliedBelow(path));
+    }
+
+    fn stands(&self, standing: Standing) {
         if let Some(place) = self.line.lock().places.get_mut(&self.number) {
-            place.standing = Standing::Applied;
+            place.standing = standing;
         }
+    }
+}
+
+impl Place {
+    /// Whether it is in the way of `wants` where what it does is not to be seen yet.
+    fn is_open_to(&self, wants: &[Want]) -> bool {
+        let is_open = |want: &&Want| match &self.standing {
+            Standing::Open => true,
+            Standing::Applied => false,
+            Standing::AppliedBelow(path) => !is_within(want.path(), path),
+        };
+        let open = self.wants.iter().filter(is_open);
+        open.into_iter().any(|one| wants.iter().any(|other| one.excludes(other)))
     }
 }
 
@@ -219,6 +242,12 @@ fn collide(some: &[Want], others: &[Want]) -> bool {
 }
 
 impl Want {
+    fn path(&self) -> &[u8] {
+        match self {
+            Want::Shared(path) | Want::Exclusive(path) => path,
+        }
+    }
+
     fn excludes(&self, other: &Want) -> bool {
         match (self, other) {
             (Want::Shared(_), Want::Shared(_)) => false,
@@ -336,6 +365,19 @@ mod tests {
         coming.now_or_never().unwrap();
         drop(making);
         assert!(turns.line.lock().places.is_empty());
+    }
+
+    #[test]
+    fn who_needs_the_old_name_of_what_moves_waits_and_who_needs_the_new_one_does_not() {
+        let turns = Turns::default();
+        let moving = turns.take(vec![exclusive("d/a"), exclusive("b")]);
+        let moving = moving.now_or_never().unwrap().unwrap();
+        assert!(turns.pass(vec![shared("b/f")]).is_none());
+        moving.applied_below(b"b".to_vec());
+        assert!(turns.pass(vec![shared("d/a/f")]).is_none());
+        assert!(turns.pass(vec![exclusive("d"), exclusive("e")]).is_none());
+        let (making, wait) = turns.pass(vec![shared("b/f")]).unwrap();
+        assert!(making.come(wait).now_or_never().is_none(), "its place is after the move");
     }
 
     #[derive(Clone, Debug)]

@@ -106,7 +106,9 @@ impl Shared {
                 Some(Kind::Folder(_)) | None => return,
             }
         };
-        self.tell_users(ino, content);
+        if let Some(users) = self.users() {
+            users.put_aside(ino, content);
+        }
     }
 
     /// Nobody uses the nameless file `ino` any more, or any if none is named.

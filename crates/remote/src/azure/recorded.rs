@@ -13,6 +13,23 @@ use crate::{
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
 
 #[tokio::test]
+async fn a_page_for_people_is_no_success() {
+    let page = "200 OK\r\ncontent-type: text/html; charset=utf-8\r\n\r\n<html>Please log in</html>";
+    let server = Recording::start(&[page; 4]).await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    let (key, options) =
+        (Key::from("a"), PutOptions { condition: Condition::Always, metadata: Metadata::new() });
+    let transient = ErrorKind::Transient { retry_after: None };
+    // Of these only the status says that they are done.
+    assert_eq!(azure.delete(&key).await.unwrap_err().kind, transient);
+    assert_eq!(azure.put(&key, "bytes".into(), &options).await.unwrap_err().kind, transient);
+    assert_eq!(azure.head(&key).await.unwrap_err().kind, transient);
+    let error = azure.upload_create(&key, &options).await.unwrap_err();
+    assert_eq!(error.kind, transient);
+    assert!(error.to_string().contains("page"), "{error}");
+}
+
+#[tokio::test]
 async fn a_shared_access_signature_goes_with_every_url_and_into_no_error() {
     let server = Recording::start(&[
         "201 OK\r\netag: \"0x1\"\r\n\r\n",

@@ -21,6 +21,23 @@ const KEY: &str = include_str!("test-key.pem");
 const OBJECT: &str = r#"{"name":"a","generation":"7","size":"1","updated":"1994-11-06T08:49:37Z"}"#;
 
 #[tokio::test]
+async fn a_page_for_people_is_no_success() {
+    let page = "200 OK\r\ncontent-type: text/html; charset=utf-8\r\n\r\n<html>Please log in</html>";
+    let server = Recording::start(&[page; 4]).await;
+    let gcs = gcs(&server, GcsCredentials::Anonymous);
+    let (key, options) =
+        (Key::from("a"), PutOptions { condition: Condition::Always, metadata: Metadata::new() });
+    let transient = ErrorKind::Transient { retry_after: None };
+    // Of these only the status says that they are done.
+    assert_eq!(gcs.delete(&key).await.unwrap_err().kind, transient);
+    assert_eq!(gcs.put(&key, "bytes".into(), &options).await.unwrap_err().kind, transient);
+    assert_eq!(gcs.head(&key).await.unwrap_err().kind, transient);
+    let error = gcs.upload_create(&key, &options).await.unwrap_err();
+    assert_eq!(error.kind, transient);
+    assert!(error.to_string().contains("page"), "{error}");
+}
+
+#[tokio::test]
 async fn a_copy_names_both_generations_and_goes_on_until_it_is_done() {
     let server = Recording::start(&[
         "200 OK\r\n\r\n{\"done\":false,\"rewriteToken\":\"to/ken\"}",

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Timeout(&'static str),
     /// The connection broke.
     Broken(String),
+    /// Something in between answered, with a page for people.
+    Page,
     /// More came than was wanted.
     TooLarge,
     /// The request cannot be said in HTTP.
@@ -35,6 +37,7 @@ impl Failure {
                 words
             }
             Failure::Timeout(words) => words.to_owned(),
+            Failure::Page => "a page for people instead of an answer".to_owned(),
             Failure::TooLarge => "the answer is larger than an answer may be".to_owned(),
         }
     }
@@ -45,6 +48,7 @@ impl Failure {
             Failure::Unreachable(_) => (TRANSIENT, "ConnectionFailed", Trouble::Unreachable),
             Failure::Timeout(_) => (TRANSIENT, "Timeout", Trouble::Unreachable),
             Failure::Broken(_) => (TRANSIENT, "ConnectionBroke", Trouble::Unreachable),
+            Failure::Page => (TRANSIENT, "PageInstead", Trouble::Unreachable),
             Failure::TooLarge => (ErrorKind::Corrupt, "AnswerTooLarge", Trouble::Other),
             Failure::Malformed(_) => (ErrorKind::Unsupported, "BadRequest", Trouble::Other),
         };

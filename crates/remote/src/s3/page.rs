@@ -7,8 +7,7 @@ use aws_sdk_s3::config::interceptors::BeforeDeserializationInterceptorContextRef
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
 
-/// The status of an answer that has no body.
-const NO_CONTENT: u16 = 204;
+use crate::http::is_page;
 
 /// Refuses such pages. What refuses an answer is a failure in passing.
 #[derive(Debug)]
@@ -27,30 +26,9 @@ impl Intercept for NoPages {
     ) -> Result<(), BoxError> {
         let answer = context.response();
         let headers = answer.headers();
-        let kind = headers.get("content-type");
-        let status = answer.status();
-        // An answer without a body is none, whatever its type; an object may be one, but each has a
-        // version.
-        let has_body = status.as_u16() != NO_CONTENT;
-        if status.is_success() && has_body && is_page(kind) && headers.get("etag").is_none() {
+        if is_page(answer.status().as_u16(), |name| headers.get(name)) {
             return Err("a page for people instead of an answer".into());
         }
         Ok(())
-    }
-}
-
-fn is_page(content_type: Option<&str>) -> bool {
-    let word = content_type.and_then(|kind| kind.split(';').next()).unwrap_or("");
-    word.trim().eq_ignore_ascii_case("text/html")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_page;
-
-    #[test]
-    fn a_page_is_known_by_its_type() {
-        assert!(is_page(Some("text/html")) && is_page(Some("Text/HTML; charset=utf-8")));
-        assert!(!is_page(None) && !is_page(Some("application/xml")));
     }
 }

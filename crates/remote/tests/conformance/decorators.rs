@@ -109,6 +109,26 @@ async fn an_upload_that_was_begun_twice_leaves_nothing_of_the_first() {
 }
 
 #[tokio::test]
+async fn an_upload_of_what_another_one_brought_meanwhile_leaves_nothing() {
+    let bed = Bed::new();
+    let mut uploads = Vec::new();
+    // Of the same bytes: who began the first died, and its last request arrives late.
+    for _ in 0..2 {
+        let upload = bed.retry.upload_create(&key("a"), &create("id-1")).await.unwrap();
+        let part = PartNumber(1);
+        let tag = bed.retry.upload_part(&key("a"), &upload, part, "mine".into()).await.unwrap();
+        uploads.push((upload, [(part, tag)]));
+    }
+    let mut versions = Vec::new();
+    for (upload, parts) in &uploads {
+        let absent = &Condition::Absent;
+        versions.push(bed.retry.upload_complete(&key("a"), upload, parts, absent).await.unwrap());
+    }
+    assert_eq!(versions[0], versions[1]);
+    assert_eq!(bed.fake.uploads_open(), 0);
+}
+
+#[tokio::test]
 async fn a_copy_whose_answer_was_lost_is_our_own() {
     let bed = Bed::new();
     let version = bed.retry.put(&key("a"), "mine".into(), &create("id-1")).await.unwrap();

@@ -2,8 +2,11 @@
 //! that somebody waits for: what a commit costs is paid once for all of them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rusqlite::{Error, ErrorCode, Transaction};
+
+use super::row::NewRow;
 
 type Change = dyn Fn(&Transaction<'_>) -> rusqlite::Result<()> + Send;
 
@@ -11,6 +14,8 @@ type Change = dyn Fn(&Transaction<'_>) -> rusqlite::Result<()> + Send;
 pub(super) struct Later {
     change: Box<Change>,
     then: Box<dyn FnOnce() + Send>,
+    // The staged file that it records.
+    staged: Option<Arc<NewRow>>,
 }
 
 /// How it went with all of them.
@@ -27,7 +32,20 @@ impl Later {
     pub(super) fn new(
         change: impl Fn(&Transaction<'_>) -> rusqlite::Result<()> + Send + 'static,
     ) -> Later {
-        Later { change: Box::new(change), then: Box::new(|| ()) }
+        Later { change: Box::new(change), then: Box::new(|| ()), staged: None }
+    }
+
+    /// Records a new staged file.
+    pub(super) fn insert(row: NewRow) -> Later {
+        let row = Arc::new(row);
+        let insert = Arc::clone(&row);
+        let change = move |transaction: &Transaction<'_>| insert.insert(transaction);
+        Later { staged: Some(row), ..Later::new(change) }
+    }
+
+    /// The staged file that it records, if it is such a change.
+    pub(super) fn staged(&self) -> Option<&Arc<NewRow>> {
+        self.staged.as_ref()
     }
 
     /// With what is to be done when it is made, before anybody reads or writes again.

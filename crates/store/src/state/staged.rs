@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Connection, Row, Transaction, params};
 
 use super::later::Later;
+use super::row::NewRow;
 use super::versions::{VersionNews, forget_version, save_version};
-use super::{Boot, Db, signed, unsigned};
-use crate::error::Result;
+use super::{Db, signed, unsigned};
+use crate::error::{Error, Result};
 use crate::granule;
 use crate::layout::VersionName;
 use crate::piece::PieceV1;
@@ -80,17 +81,26 @@ pub(crate) struct NewStaged<'a> {
     pub state: StagedState,
 }
 
+/// How many staged files are told of at most.
+const ROWS_TOLD_MAX: u32 = 100_000;
+
+/// The rows of staged files, for who has not opened the state folder.
+pub(crate) fn staged_rows(connection: &Connection) -> rusqlite::Result<Vec<StagedRow>> {
+    connection
+        .prepare(
+            "SELECT id, file, state, note, identity, epoch, size FROM staged ORDER BY id LIMIT ?1",
+        )?
+        .query_map([ROWS_TOLD_MAX], row_of)?
+        .collect()
+}
+
 impl Db {
     /// Records a new staged file, later: at the latest with its first seal. What nobody was promised
     /// may lose its name.
     pub(crate) fn insert_staged(&self, new: &NewStaged<'_>) -> Result<StagedId> {
-        let (id, boot) = (StagedId(self.new_row()), self.boot());
-        let (file, note, state) = (new.file.to_owned(), new.note.to_vec(), new.state);
-        let insert = move |transaction: &Transaction<'_>| {
-            let new = NewStaged { file: &file, note: &note, state };
-            insert(transaction, (id, boot), &new, (None, 0))
-        };
-        self.write_later("stage", Later::new(insert))?;
+        let row = self.row_of_new(new);
+        let id = StagedId(row.id);
+        self.write_later("stage", Later::insert(row))?;
         Ok(id)
     }
 
@@ -102,10 +112,12 @@ impl Db {
         (identity, size): (&[u8], u64),
         pieces: &[(usize, PieceV1)],
     ) -> Result<StagedId> {
-        let (id, boot) = (StagedId(self.new_row()), self.boot());
+        let row = self.row_of_new(new);
+        let row = NewRow { identity: Some(identity.to_vec()), size: signed(size), ..row };
+        let id = StagedId(row.id);
         self.write("take version", |transaction| {
             forget_version(transaction, name)?;
-            insert(transaction, (id, boot), new, (Some(identity), size))?;
+            row.insert(transaction)?;
             store_pieces(transaction, id, pieces)?;
             Ok(id)
         })
@@ -130,7 +142,9 @@ impl Db {
                 .execute(params![news.name.to_string(), file])?;
             remove(transaction, id)
         };
-        self.write_later("adopt", Later::new(adopt).then(then))
+        self.write_later("adopt", Later::new(adopt).then(then))?;
+        self.settle_many();
+        Ok(())
     }
 
     /// Records a seal with the checksums that changed since the last one, and the note of what it
@@ -142,14 +156,26 @@ impl Db {
         note: Option<&[u8]>,
         pieces: &[(usize, PieceV1)],
     ) -> Result<()> {
+        let (first, further) = split_first(pieces);
+        if further.is_empty() {
+            let sealed = self.insert_ahead("seal", id, |row| NewRow {
+                state: StagedState::Sealed.code(),
+                note: note.map_or_else(|| row.note.clone(), <[u8]>::to_vec),
+                epoch: signed(epoch),
+                size: signed(size),
+                map: first.map(PieceV1::encode),
+                ..row.clone()
+            });
+            if let Some(sealed) = sealed {
+                return sealed;
+            }
+        }
         let boot = self.boot();
         self.write("seal", |transaction| {
-            if let Some(note) = note {
-                set_note(transaction, id, note)?;
-            }
             let rows = transaction
                 .prepare_cached(
-                    "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL
+                    "UPDATE staged SET state = ?2, epoch = ?3, size = ?4, boot = ?5, identity = NULL,
+                     note = COALESCE(?6, note), map = CASE ?4 WHEN 0 THEN NULL ELSE COALESCE(?7, map) END
                      WHERE id = ?1",
                 )?
                 .execute(params![
@@ -157,7 +183,9 @@ impl Db {
                     StagedState::Sealed.code(),
                     signed(epoch),
                     signed(size),
-                    boot.0
+                    boot.0,
+                    note,
+                    first.map(PieceV1::encode),
                 ])?;
             if rows != 1 {
                 // Nobody would find it again.
@@ -167,8 +195,42 @@ impl Db {
             transaction
                 .prepare_cached("DELETE FROM staged_pieces WHERE staged = ?1 AND piece >= ?2")?
                 .execute(params![id.0, signed(first_beyond)])?;
-            store_pieces(transaction, id, pieces)
+            store_further(transaction, id, further)
         })
+    }
+
+    fn row_of_new(&self, new: &NewStaged<'_>) -> NewRow {
+        NewRow {
+            id: self.new_row(),
+            boot: self.boot().0,
+            file: new.file.to_owned(),
+            state: new.state.code(),
+            note: new.note.to_vec(),
+            identity: None,
+            epoch: 0,
+            size: 0,
+            map: None,
+        }
+    }
+
+    /// Records a staged file at once, as `grown` says, if it waits to be recorded; the changes that wait
+    /// with it go on waiting.
+    fn insert_ahead(
+        &self,
+        op: &'static str,
+        id: StagedId,
+        grown: impl FnOnce(&NewRow) -> NewRow,
+    ) -> Option<Result<()>> {
+        let connection = self.connection.lock();
+        let mut waiting = self.later.lock();
+        let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id.0);
+        let later = waiting.iter().rposition(is_it).map(|at| waiting.remove(at))?;
+        drop(waiting);
+        let inserted = grown(later.staged().expect("it is the one")).insert(&connection);
+        if inserted.is_err() {
+            self.later.lock().insert(0, later);
+        }
+        Some(inserted.map_err(|error| Error::db(op, &self.path, error)))
     }
 
     /// Records what is known of a staged file's bytes.
@@ -193,8 +255,33 @@ impl Db {
 
     /// Replaces the caller's note.
     pub(crate) fn set_staged_note(&self, id: StagedId, note: &[u8]) -> Result<()> {
-        self.write("set note", |transaction| set_note(transaction, id, note))
+        self.set_staged_notes(&[(id, note)])
     }
+
+    /// Notes this of all of them, or of none.
+    pub(crate) fn set_staged_notes(&self, notes: &[(StagedId, &[u8])]) -> Result<()> {
+        for (_, note) in notes {
+            self.die_if_empty(note);
+        }
+        self.write("set notes", |transaction| {
+            notes.iter().try_for_each(|(id, note)| set_note(transaction, *id, note))
+        })
+    }
+
+    /// Whoever is about to write an empty note panics from here on, as if the process died there.
+    #[cfg(feature = "testing")]
+    pub(crate) fn die_at_an_empty_note(&self) {
+        self.dies_at_an_empty_note.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "testing")]
+    fn die_if_empty(&self, note: &[u8]) {
+        let dies = self.dies_at_an_empty_note.load(std::sync::atomic::Ordering::Relaxed);
+        assert!(!dies || !note.is_empty(), "the process dies here");
+    }
+
+    #[cfg(not(feature = "testing"))]
+    fn die_if_empty(&self, _note: &[u8]) {}
 
     /// Forgets a staged file, later: a row without a file means nothing.
     pub(crate) fn remove_staged(&self, id: StagedId) -> Result<()> {
@@ -231,8 +318,10 @@ impl Db {
     /// The checksums of the last seal; `None` if they cannot be read.
     pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Option<Vec<(usize, PieceV1)>>> {
         self.read("read checksums", |connection| {
-            let mut statement = connection
-                .prepare_cached("SELECT piece, map FROM staged_pieces WHERE staged = ?1")?;
+            let mut statement = connection.prepare_cached(
+                "SELECT piece, map FROM staged_pieces WHERE staged = ?1
+                 UNION ALL SELECT 0, map FROM staged WHERE id = ?1 AND map IS NOT NULL",
+            )?;
             let mut rows = statement.query([id.0])?;
             let mut pieces = Vec::new();
             while let Some(row) = rows.next()? {
@@ -245,29 +334,6 @@ impl Db {
             Ok(Some(pieces))
         })
     }
-}
-
-fn insert(
-    transaction: &Transaction<'_>,
-    (id, boot): (StagedId, Boot),
-    new: &NewStaged<'_>,
-    (identity, size): (Option<&[u8]>, u64),
-) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached(
-            "INSERT INTO staged (id, file, state, note, identity, epoch, size, boot)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6, ?7)",
-        )?
-        .execute(params![
-            id.0,
-            new.file,
-            new.state.code(),
-            new.note,
-            identity,
-            signed(size),
-            boot.0
-        ])?;
-    Ok(())
 }
 
 fn set_note(transaction: &Transaction<'_>, id: StagedId, note: &[u8]) -> rusqlite::Result<()> {
@@ -283,7 +349,29 @@ fn remove(transaction: &Transaction<'_>, id: StagedId) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// The first piece, which is kept in the row of its file, and the others.
+fn split_first(pieces: &[(usize, PieceV1)]) -> (Option<&PieceV1>, &[(usize, PieceV1)]) {
+    match pieces {
+        [(0, first), further @ ..] => (Some(first), further),
+        further => (None, further),
+    }
+}
+
 fn store_pieces(
+    transaction: &Transaction<'_>,
+    id: StagedId,
+    pieces: &[(usize, PieceV1)],
+) -> rusqlite::Result<()> {
+    let (first, further) = split_first(pieces);
+    if let Some(first) = first {
+        transaction
+            .prepare_cached("UPDATE staged SET map = ?2 WHERE id = ?1")?
+            .execute(params![id.0, first.encode()])?;
+    }
+    store_further(transaction, id, further)
+}
+
+fn store_further(
     transaction: &Transaction<'_>,
     id: StagedId,
     pieces: &[(usize, PieceV1)],
@@ -307,4 +395,73 @@ fn row_of(row: &Row<'_>) -> rusqlite::Result<StagedRow> {
         epoch: unsigned(row.get(5)?),
         size: unsigned(row.get(6)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::tempdir;
+
+    use super::{NewStaged, StagedState};
+    use crate::piece::PieceV1;
+    use crate::state::Db;
+
+    fn piece(sum: u32) -> PieceV1 {
+        let mut piece = PieceV1::empty(1);
+        piece.insert(0, sum);
+        piece
+    }
+
+    fn new(file: &str) -> NewStaged<'_> {
+        NewStaged { file, note: b"first", state: StagedState::Open }
+    }
+
+    #[test]
+    fn the_first_seal_is_recorded_without_what_waits() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let other = db.insert_staged(&new("other")).unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        db.seal_staged(id, (1, 500), Some(b"note"), &[(0, piece(7))]).unwrap();
+        assert_eq!(db.later.lock().len(), 1, "the other one waits");
+        let rows = db.staged_after(None, 10).unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, row.state, row.size)).collect();
+        assert_eq!(found, [(other, StagedState::Open, 0), (id, StagedState::Sealed, 500)]);
+        assert_eq!((rows[1].file.as_str(), &rows[1].note[..]), ("file", &b"note"[..]));
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(vec![(0, piece(7))]));
+    }
+
+    #[test]
+    fn a_later_seal_has_the_pieces_of_both_and_none_beyond_its_end() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        let long = 200 << 20;
+        db.seal_staged(id, (1, long), None, &[(0, piece(7)), (1, piece(8))]).unwrap();
+        db.seal_staged(id, (2, long), Some(b"note"), &[(1, piece(9))]).unwrap();
+        let mut pieces = db.staged_pieces(id).unwrap().unwrap();
+        pieces.sort_by_key(|(at, _)| *at);
+        assert_eq!(pieces, [(0, piece(7)), (1, piece(9))]);
+        db.seal_staged(id, (3, 500), None, &[(0, piece(5))]).unwrap();
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(vec![(0, piece(5))]));
+        db.seal_staged(id, (4, 0), None, &[]).unwrap();
+        assert_eq!(db.staged_pieces(id).unwrap(), Some(Vec::new()));
+        assert_eq!(db.staged_after(None, 10).unwrap()[0].note, b"note");
+    }
+
+    #[test]
+    fn a_file_whose_first_seal_failed_is_recorded_all_the_same() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let id = db.insert_staged(&new("file")).unwrap();
+        let trigger =
+            "CREATE TRIGGER full BEFORE INSERT ON staged BEGIN SELECT RAISE(ABORT, 'full'); END";
+        db.write("test", |transaction| transaction.execute_batch("SELECT 1")).unwrap();
+        let again = db.insert_staged(&new("again")).unwrap();
+        db.connection.lock().execute_batch(trigger).unwrap();
+        db.seal_staged(again, (1, 500), None, &[(0, piece(7))]).unwrap_err();
+        db.connection.lock().execute_batch("DROP TRIGGER full").unwrap();
+        db.settle().unwrap();
+        let ids: Vec<_> = db.staged_after(None, 10).unwrap().iter().map(|row| row.id).collect();
+        assert_eq!(ids, [id, again]);
+    }
 }

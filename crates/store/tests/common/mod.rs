@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base::{ByteRange, Metrics, SystemClock};
+use base::{ByteRange, ManualClock, Metrics, SystemClock};
 use quayfs_store::{
     CacheLimit, Cached, ErrorKind, Faults, GRANULE_BYTES, GranuleSet, Options, Outcome, Staged,
     Store, World,
@@ -41,6 +41,14 @@ impl Folder {
 
     pub(crate) fn open_with(&self, cache: CacheLimit, boot_id: &str) -> Store {
         open_at(self.path(), cache, boot_id, &self.faults, &self.metrics)
+    }
+
+    /// As [`Folder::open_with`], where time passes only when the test says so.
+    pub(crate) fn open_by(&self, clock: &Arc<ManualClock>, cache: CacheLimit) -> Store {
+        let world = World { faults: Arc::clone(&self.faults), boot_id: "boot 1".to_owned() };
+        let options = Options { dir: self.path(), cache };
+        let (clock, metrics) = (Arc::clone(clock), Arc::clone(&self.metrics));
+        Store::open_in(&world, options, clock, metrics).unwrap()
     }
 
     /// The files in a part of the folder.

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use base::{Attr, FileKind, Ino, Name};
 use futures::{StreamExt, TryStreamExt, stream};
-use namespace::{Entry, ErrorKind, NewNode, RenameMode, Target};
+use namespace::{Entry, ErrorKind, NewNode, RenameMode};
+use remote::Condition;
 
 use crate::access::Access;
 use crate::errno::Result;
 use crate::file::File;
+use crate::moved::is_nameless;
 use crate::vfs::{Commit, Vfs};
 
 /// Files below a folder that are brought into the bucket at a time before it is renamed.
@@ -39,10 +41,15 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        if let Some(file) = self.named(parent, &name).await? {
-            self.end_ahead(&file).await;
+        let file = self.named(parent, &name).await?;
+        if let Some(file) = &file {
+            self.end_ahead(file).await;
         }
         let ino = self.namespace.unlink(parent, &name).await?;
+        if let Some(file) = file.filter(|file| file.has_parts_under_way()) {
+            // Only its note tells where its parts are.
+            drop(file.turn().await);
+        }
         self.unname(ino);
         Ok(())
     }
@@ -68,17 +75,24 @@ impl Vfs {
         for file in self.staged_at(from.0, &from.1).await? {
             self.end_ahead(&file).await;
         }
-        if self.options.commit == Commit::Async {
+        if self.options.commit == Commit::Async && mode == RenameMode::Exchange {
             self.send_acknowledged(from.0, &from.1).await?;
-            if mode == RenameMode::Exchange {
-                self.send_acknowledged(to.0, &to.1).await?;
-            }
+            self.send_acknowledged(to.0, &to.1).await?;
         }
         let replaced = self.named(to.0, &to.1).await?;
         if let Some(file) = &replaced {
             self.end_ahead(file).await;
         }
-        match self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await {
+        let moving = self.named(from.0, &from.1).await?;
+        if let Some(moving) = &moving {
+            self.send_what_replaces(moving).await?;
+            moving.replaces.lock().clone_from(&replaced);
+        }
+        let renamed = self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await;
+        if let Some(moving) = moving {
+            *moving.replaces.lock() = None;
+        }
+        match renamed {
             Ok(gone) => {
                 if let Some(gone) = gone {
                     self.unname(gone);
@@ -114,7 +128,7 @@ impl Vfs {
     }
 
     /// Brings into the bucket what closes were told is safe of the file or folder `name`, as far as a
-    /// crash in the middle of its rename could leave it under the old name: what only this mount has
+    /// crash in the middle of an exchange could leave it under the old name: what only this mount has
     /// of a file moves with its note, all at once.
     async fn send_acknowledged(self: &Arc<Self>, parent: Ino, name: &Name) -> Result<()> {
         let is_single = |file: &Arc<File>| {
@@ -131,6 +145,20 @@ impl Vfs {
             .buffer_unordered(FILES_AT_A_TIME)
             .try_for_each(|()| async { Ok(()) })
             .await
+    }
+
+    /// Brings into the bucket what a close was told is safe of `file`, if it is to replace an object under
+    /// its old name: that object has to go first, and after a crash in between nobody would know what
+    /// became of it.
+    async fn send_what_replaces(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
+        let is_new =
+            self.namespace.content_now(file.ino()).is_ok_and(|content| content.identity.is_none());
+        let target = self.namespace.target(file.ino());
+        let replaces = target.is_ok_and(|target| matches!(target.condition, Condition::Is(_)));
+        if is_new && replaces && file.acknowledged.lock().is_some() {
+            self.commit_in_background(file).await?;
+        }
+        Ok(())
     }
 
     /// The files with bytes that the bucket may lack, of `name` and all below it.
@@ -170,9 +198,4 @@ impl Vfs {
             self.namespace.forget(ino);
         }
     }
-}
-
-/// Whether a file was removed here.
-fn is_nameless(target: namespace::Result<Target>) -> bool {
-    target.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }

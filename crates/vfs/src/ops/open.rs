@@ -53,6 +53,8 @@ impl Vfs {
         if opened.is_err() {
             self.files.leave(&file);
             self.retire(&file);
+        } else if access == Access::Read {
+            self.look_beside(&file);
         }
         opened
     }

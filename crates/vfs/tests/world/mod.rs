@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Budget, HandleId, Ino, ManualClock, Metrics, Name, Rng};
+use base::{Budget, Clock, HandleId, Ino, ManualClock, Metrics, Name, Rng};
 use bytes::Bytes;
-use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, SetAttr};
+use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, Returns, SetAttr};
 use quayfs_vfs::{Access, Commit, DirtyLimit, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
@@ -79,7 +79,8 @@ impl World {
 
     fn in_folder(bucket: Fake, dir: tempfile::TempDir, limit: DirtyLimit) -> World {
         let clock = Arc::new(ManualClock::default());
-        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock), limit);
+        let setup = Setup { dirty_limit: limit, ..Setup::default() };
+        let (_, vfs) = file_system(&bucket, dir.path(), clock.clone(), setup);
         World { bucket, vfs, clock, dir }
     }
 
@@ -198,12 +199,36 @@ pub(crate) fn name(text: &str) -> Name {
     Name::new(text.as_bytes()).unwrap()
 }
 
-fn file_system(
+/// What a file system promises.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    commit: Commit,
+    returns: Returns,
+    dirty_limit: DirtyLimit,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        let (commit, returns) = (Commit::Close, Returns::InBucket);
+        Setup { commit, returns, dirty_limit: DirtyLimit::default() }
+    }
+}
+
+impl Setup {
+    /// Who closes a file or changes a name waits for nothing.
+    pub(crate) fn journaled() -> Setup {
+        let (commit, returns) = (Commit::Async, Returns::Journaled);
+        Setup { commit, returns, ..Setup::default() }
+    }
+}
+
+pub(crate) fn file_system(
     bucket: &Fake,
     dir: &Path,
-    clock: Arc<ManualClock>,
-    dirty_limit: DirtyLimit,
-) -> Arc<Vfs> {
+    clock: Arc<dyn Clock>,
+    setup: Setup,
+) -> (Store, Arc<Vfs>) {
+    let Setup { commit, returns, dirty_limit } = setup;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
@@ -212,6 +237,7 @@ fn file_system(
         metadata_ttl: Duration::from_secs(1),
         owner: OWNER,
         nodes_max: 1000,
+        returns,
         ..BucketOptions::default()
     };
     let (bucket, ledger) = (Arc::new(bucket.clone()), Arc::new(namespace::NoLedger));
@@ -231,11 +257,9 @@ fn file_system(
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new(remote, budget, Arc::new(Rng::seeded(seed)), uploading);
-    let options = VfsOptions {
-        volume: "fake://b".to_owned(),
-        file_bytes_max: 1 << 40,
-        commit: Commit::Close,
-        dirty_limit,
-    };
-    Vfs::new((namespace, store), (fetcher, uploader), (clock, metrics), Handle::current(), options)
+    let options =
+        VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40, commit, dirty_limit };
+    let (names, disk) = (namespace, store.clone());
+    let world = (clock, metrics);
+    (store, Vfs::new((names, disk), (fetcher, uploader), world, Handle::current(), options))
 }

@@ -135,6 +135,34 @@ impl Shared {
         self.record_noted_or_log("recover", Ino::ROOT);
     }
 
+    /// What is to be said of the file `ino` where it is when the folders above it have arrived.
+    pub(in crate::bucket) fn said_at_last(&self, ino: Ino) -> Vec<u8> {
+        let (said, key) = {
+            let state = self.state();
+            let said = state.tree.said_ahead(ino);
+            if !state.tree.is_arriving(ino) {
+                return said;
+            }
+            (said, state.tree.key_at_last("attributes", ino))
+        };
+        match key {
+            Ok(key) => self.said_at(said, &key),
+            Err(_) => said,
+        }
+    }
+
+    /// What was to be said of a file, for what has the key `key` instead.
+    pub(in crate::bucket) fn said_at(&self, said: Vec<u8>, key: &Key) -> Vec<u8> {
+        let state = self.state();
+        let entry = carried::entry_at(key);
+        let (Some((_, _, item)), Some((prefix, label)), Some(books)) =
+            (record::read(&said), entry, &state.tree.books)
+        else {
+            return said;
+        };
+        Noted { prefix, label, item, number: 0 }.words(books.usual())
+    }
+
     /// Takes over a change that an earlier process noted. False if it cannot be read.
     pub(in crate::bucket) fn replay_attributes(&self, id: RecordId, words: &[u8]) -> bool {
         let Some((prefix, label, item)) = record::read(words) else { return false };

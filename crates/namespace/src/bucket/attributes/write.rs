@@ -30,6 +30,9 @@ const TRIES_MAX: usize = 16;
 /// Folders that are written at a time.
 const FOLDERS_AT_A_TIME: usize = 8;
 
+/// While something waits, it is looked so often for what is due.
+const LOOK_DELAY_MAX: Duration = Duration::from_millis(500);
+
 /// How long a folder is left alone after a write that failed.
 const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_mins(1);
@@ -59,11 +62,9 @@ impl Shared {
             let now = self.clock.monotonic();
             match due {
                 None => self.noted.notified().await,
+                // What is noted meanwhile wakes nobody: a thousand files a second would.
                 Some(due) if now < due => {
-                    tokio::select! {
-                        () = self.clock.sleep(due.saturating_sub(now)) => {}
-                        () = self.noted.notified() => {}
-                    }
+                    self.clock.sleep(due.saturating_sub(now).min(LOOK_DELAY_MAX)).await;
                 }
                 Some(_) => {
                     // Each failure is logged, and tried again after a rest.

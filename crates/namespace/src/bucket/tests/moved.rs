@@ -397,3 +397,184 @@ async fn what_is_said_of_a_file_on_its_way_is_not_lost_whenever_the_process_dies
         }
     }
 }
+
+#[tokio::test]
+async fn a_renamed_folder_has_its_new_name_and_all_in_it_before_the_bucket_moves_it() {
+    let bench = bench();
+    bench.put("d/a", "1");
+    bench.put("d/e/b", "2");
+    bench.put("x/y", "3");
+    let d = bench.ino(Ino::ROOT, "d").await;
+    let x = bench.ino(Ino::ROOT, "x").await;
+    let a = bench.ino(d, "a").await;
+    let gate = bench.fake.hold(Op::Copy);
+    assert_eq!(bench.mv((Ino::ROOT, "d"), (x, "n")).await.unwrap(), None);
+    gate.arrived(2).await;
+    for _ in 0..2 {
+        assert_eq!(bench.ino(x, "n").await, d);
+        assert_eq!(bench.lookup(Ino::ROOT, "d").await.unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(bench.names(Ino::ROOT).await, ["x"]);
+        assert_eq!(bench.names(x).await, ["n", "y"]);
+        assert_eq!(bench.names(d).await, ["a", "e"]);
+        assert_eq!(bench.ino(d, "a").await, a);
+        let e = bench.ino(d, "e").await;
+        assert_eq!(bench.names(e).await, ["b"]);
+        let content = bench.bucket.content(a).await.unwrap();
+        assert_eq!(content.extents[0].key, Key::from("d/a"), "where the bytes are");
+        assert!(bench.bucket.is_moving(a));
+        bench.expire();
+    }
+    assert_eq!(bench.bucket.unsent().changes, 1);
+    drop(gate);
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("x/n/a", "1"), ("x/n/e/b", "2"), ("x/y", "3")]));
+    let content = bench.bucket.content(a).await.unwrap();
+    assert_eq!(content.extents[0].key, Key::from("x/n/a"));
+    assert!(!bench.bucket.is_moving(a));
+    bench.expire();
+    assert_eq!(bench.names(d).await, ["a", "e"]);
+    assert_eq!(bench.ino(d, "a").await, a);
+}
+
+#[tokio::test]
+async fn what_is_made_below_a_folder_on_its_way_belongs_under_the_new_name_and_goes_there() {
+    let bench = bench();
+    bench.put("d/a", "1");
+    let d = bench.ino(Ino::ROOT, "d").await;
+    let a = bench.ino(d, "a").await;
+    let gate = bench.fake.hold(Op::Copy);
+    bench.move_top("d", "n").await;
+    gate.arrived(1).await;
+    let new = bench.create(d, "new").await;
+    assert!(!bench.bucket.is_moving(new));
+    assert_eq!(bench.bucket.destination(new).unwrap().key, Key::from("n/new"));
+    let mut publishing = Box::pin(bench.bucket.settle(new));
+    assert!(publishing.as_mut().now_or_never().is_none(), "it comes after the move");
+    let mut editing = Box::pin(bench.bucket.settle(a));
+    assert!(editing.as_mut().now_or_never().is_none());
+    let mut removing = Box::pin(bench.mv((d, "a"), (d, "b")));
+    assert!(removing.as_mut().now_or_never().is_none());
+    let mut anew = Box::pin(bench.mkdir(Ino::ROOT, "d"));
+    assert!(anew.as_mut().now_or_never().is_none(), "the old objects are still there");
+    drop(gate);
+    drop(publishing.await.unwrap());
+    bench.upload(new, "2").await;
+    drop(editing.await.unwrap());
+    removing.await.unwrap();
+    anew.await;
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("d/", ""), ("n/b", "1"), ("n/new", "2")]));
+}
+
+#[tokio::test]
+async fn a_folder_that_was_just_made_and_filled_is_renamed_at_once() {
+    let bench = bench();
+    let gate = bench.fake.hold(Op::Put);
+    let d = bench.mkdir(Ino::ROOT, "d").await;
+    let file = bench.create(d, "f").await;
+    bench.move_top("d", "n").await;
+    assert_eq!(bench.names(Ino::ROOT).await, ["n"]);
+    assert_eq!(bench.names(d).await, ["f"]);
+    drop(gate);
+    let settled = bench.bucket.settle(file).await.unwrap();
+    bench.upload(file, "1").await;
+    drop(settled);
+    bench.all_sent().await;
+    assert_eq!(objects(&bench.fake), owned(&[("n/", ""), ("n/f", "1")]));
+}
+
+#[tokio::test]
+async fn a_move_of_a_folder_that_the_store_breaks_off_is_made_later() {
+    for op in [Op::Copy, Op::List, Op::Delete] {
+        let bench = bench();
+        bench.put("d/a", "1");
+        bench.put("d/e/b", "2");
+        let d = bench.ino(Ino::ROOT, "d").await;
+        assert_eq!(bench.names(d).await, ["a", "e"]);
+        let gate = bench.fake.hold(Op::Copy);
+        bench.move_top("d", "n").await;
+        bench.fake.fail_next(op, RemoteErrorKind::Unavailable);
+        drop(gate);
+        while 0 < bench.bucket.unsent().changes {
+            let _ = bench.bucket.sync(None).await;
+        }
+        bench.all_sent().await;
+        assert_eq!(objects(&bench.fake), owned(&[("n/a", "1"), ("n/e/b", "2")]), "{op:?}");
+        assert_eq!(bench.names(d).await, ["a", "e"]);
+    }
+}
+
+#[tokio::test]
+async fn a_folder_whose_move_is_refused_has_its_old_name_again_and_it_is_told() {
+    let bench = bench();
+    bench.put("d/a", "1");
+    bench.put("d/b", "2");
+    let d = bench.ino(Ino::ROOT, "d").await;
+    bench.fake.fail_next(Op::Copy, RemoteErrorKind::Denied);
+    bench.move_top("d", "n").await;
+    bench.bucket.sync(None).await.unwrap();
+    let Unsent { changes, failures } = bench.bucket.unsent();
+    assert_eq!((changes, failures.len()), (0, 1));
+    bench.expire();
+    assert_eq!(bench.ino(Ino::ROOT, "d").await, d);
+    assert_eq!(bench.names(d).await, ["a", "b"]);
+    assert!(bench.keys().contains(&"d/a".to_owned()) && bench.keys().contains(&"d/b".to_owned()));
+}
+
+const FOLDERS: [(&str, &str); 4] = [("p/d/a", "1"), ("p/d/e/b", "2"), ("q/x", "3"), ("r/", "")];
+
+#[tokio::test]
+async fn a_folder_that_was_renamed_has_its_new_name_although_the_process_dies_at_any_request() {
+    for requests in 0.. {
+        let mut second = 0;
+        loop {
+            let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+            for (key, bytes) in FOLDERS {
+                fake.insert(&Key::from(key), bytes, Metadata::new());
+            }
+            let mortal = Mortal::new(&fake, requests, End::Death);
+            let dying = late_bucket(Arc::clone(&mortal) as _, &ledger, options());
+            let mut made = Vec::new();
+            let living = async {
+                let p = dying.lookup(Ino::ROOT, &name("p")).await.unwrap().attr.ino;
+                mv(&dying, (p, "d"), (Ino::ROOT, "n"), RenameMode::NoReplace).await.unwrap();
+                made.push("n");
+                mv(&dying, (Ino::ROOT, "r"), (p, "r"), RenameMode::Replace).await.unwrap();
+                made.push("r");
+                dying.sync(None).await.unwrap();
+                mv(&dying, (Ino::ROOT, "n"), (p, "n"), RenameMode::Replace).await.unwrap();
+                made.push("p/n");
+                dying.sync(None).await.unwrap();
+            };
+            let lived = until_death(&mortal, living).await.is_some();
+            drop(dying);
+            let mortal = Mortal::new(&fake, second, End::Death);
+            let dying = late_bucket(Arc::clone(&mortal) as _, &ledger, options());
+            let replayed = until_death(&mortal, dying.replay(ledger.left())).await.is_some();
+            let next = late_bucket(Arc::new(fake.clone()), &ledger, options());
+            assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+            next.carried_all();
+            assert_eq!(ledger.left(), []);
+            let now = objects(&fake);
+            let is = |key: &str, bytes: &str| now.contains(&(key.to_owned(), bytes.to_owned()));
+            let what = format!("killed at {requests}, then at {second}, {made:?}: {now:?}");
+            let places = ["p/d/", "n/", "p/n/"];
+            let whole = places
+                .map(|place| is(&format!("{place}a"), "1") && is(&format!("{place}e/b"), "2"));
+            assert_eq!(whole.iter().filter(|&&whole| whole).count(), 1, "{what}");
+            assert_eq!(now.iter().filter(|(_, bytes)| bytes == "1" || bytes == "2").count(), 2);
+            assert!(!made.contains(&"n") || !whole[0], "{what}");
+            assert!(!made.contains(&"p/n") || whole[2], "{what}");
+            assert!(!made.contains(&"r") || is("p/r/", "") && !is("r/", ""), "{what}");
+            assert!(now.iter().any(|(key, _)| key.starts_with("p/")), "{what}");
+            if lived {
+                assert!(12 < requests, "it took too few requests");
+                return;
+            }
+            if replayed {
+                break;
+            }
+            second += 1;
+        }
+    }
+}

@@ -10,7 +10,7 @@ use remote::fake::{Fake, Op};
 use super::crash::{End, Memory, Mortal, objects, owned, until_death};
 use super::{Bench, NODE, TTL, name};
 use crate::bucket::Returns;
-use crate::{Attributes, Bucket, BucketOptions, ErrorKind, Ledger, Namespace, Unsent};
+use crate::{Attributes, Bucket, BucketOptions, ErrorKind, Ledger, Namespace, RenameMode, Unsent};
 
 fn options() -> BucketOptions {
     BucketOptions {
@@ -271,4 +271,90 @@ async fn a_replay_does_not_remove_what_is_newer() {
     assert_eq!(next.replay(ledger.left()).await.moves, 1);
     assert_eq!(objects(&fake), owned(&[("b", "newer")]));
     assert_eq!(ledger.left(), []);
+}
+
+/// An object as an upload of this id makes it.
+fn arrives(fake: &Fake, key: &str, bytes: &'static str, upload: &str) {
+    let metadata = [(remote::UPLOAD_ID.to_owned(), upload.to_owned())].into();
+    fake.insert(&remote::Key::from(key), bytes, metadata);
+}
+
+#[tokio::test]
+async fn a_file_is_removed_at_once_although_its_upload_is_under_way_and_what_arrives_goes() {
+    for was_there in [false, true] {
+        let bench = bench();
+        if was_there {
+            bench.put("a", "1");
+            assert!(bench.is_there("a").await);
+        }
+        let a = if was_there {
+            bench.ino(Ino::ROOT, "a").await
+        } else {
+            bench.create(Ino::ROOT, "a").await
+        };
+        let settled = bench.bucket.settle(a).await.unwrap();
+        bench.bucket.uploads(a, "7f", &settled).unwrap();
+        bench.unlink("a").await;
+        assert!(!bench.is_there("a").await);
+        assert_eq!(bench.bucket.uploads(a, "80", &settled).unwrap_err().kind, ErrorKind::NotFound);
+        let anew = bench.create(Ino::ROOT, "a").await;
+        let mut publishing = Box::pin(bench.bucket.settle(anew));
+        arrives(&bench.fake, "a", "late", "7f");
+        bench.clock.advance(TTL);
+        assert!(publishing.as_mut().now_or_never().is_none(), "it would be removed");
+        assert_eq!(bench.keys(), ["a"]);
+        drop(settled);
+        drop(publishing.await.unwrap());
+        assert_eq!(bench.keys(), Vec::<String>::new());
+        bench.upload(anew, "new").await;
+        bench.bucket.sync(None).await.unwrap();
+        assert_eq!(objects(&bench.fake), owned(&[("a", "new")]));
+    }
+}
+
+#[tokio::test]
+async fn nobody_changes_a_name_past_a_commit_before_that_tells_what_it_uploads() {
+    let bench = bench();
+    bench.put("a", "1");
+    let a = bench.ino(Ino::ROOT, "a").await;
+    let settled = bench.bucket.settle(a).await.unwrap();
+    let (from, to) = (name("a"), name("b"));
+    let renaming = bench.bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), RenameMode::Replace);
+    let mut renaming = Box::pin(renaming);
+    assert!(renaming.as_mut().now_or_never().is_none(), "the bytes would go to another name");
+    assert!(bench.is_there("a").await);
+    drop(settled);
+    renaming.await.unwrap();
+    assert!(bench.is_there("b").await);
+}
+
+#[tokio::test]
+async fn what_an_upload_made_of_a_removed_file_goes_with_the_replay_and_what_others_made_stays() {
+    for (upload, is_ours) in [("7f", true), ("80", false)] {
+        let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+        let dying = late_bucket(Arc::new(fake.clone()), &ledger);
+        let a = dying.create(Ino::ROOT, &name("a"), NODE).await.unwrap().attr.ino;
+        let settled = dying.settle(a).await.unwrap();
+        dying.uploads(a, "7f", &settled).unwrap();
+        dying.unlink(Ino::ROOT, &name("a")).await.unwrap();
+        arrives(&fake, "a", "late", upload);
+        let next = late_bucket(Arc::new(fake.clone()), &ledger);
+        assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+        assert_eq!(fake.keys().is_empty(), is_ours);
+        assert_eq!(ledger.left(), []);
+        drop((settled, dying));
+    }
+}
+
+#[tokio::test]
+async fn what_may_have_arrived_of_a_failed_upload_goes_with_its_file() {
+    let bench = bench();
+    let a = bench.create(Ino::ROOT, "a").await;
+    let settled = bench.bucket.settle(a).await.unwrap();
+    bench.bucket.uploads(a, "7f", &settled).unwrap();
+    arrives(&bench.fake, "a", "its answer was lost", "7f");
+    drop(settled);
+    bench.unlink("a").await;
+    bench.bucket.sync(None).await.unwrap();
+    assert_eq!(bench.keys(), Vec::<String>::new());
 }

@@ -56,6 +56,7 @@ fn main() {
     if is_wanted("reads") {
         report.chapter("Reads");
         reads::cold(&bucket, &endpoint, &folder, &mut report);
+        reads::small(&bucket, &endpoint, &mut report);
         reads::warm(&bucket, &folder, &mut report);
         let far = SlowLink::to(store.address(), FAR);
         reads::list(&bucket, &far.endpoint(), &mut report);

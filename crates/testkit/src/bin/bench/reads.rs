@@ -15,6 +15,8 @@ use crate::{MIB, PROBE_WITHIN, beside, drop_caches, make, mib_per_second, raw, t
 const COLD_BYTES: u64 = 1024 * MIB;
 /// Fits the page cache of any machine this runs on.
 const WARM_BYTES: u64 = 256 * MIB;
+const SMALL_FILES: usize = 1000;
+const SMALL_BYTES: usize = 16 << 10;
 const LISTED: usize = 100_000;
 const TURNS: usize = 5;
 const COLD_TURNS: usize = 3;
@@ -70,6 +72,34 @@ pub(crate) fn warm(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
     }
     report_passthrough(&mount, report);
     mount.umount();
+}
+
+/// Small files that the mount has never seen, read by one program.
+pub(crate) fn small(bucket: &Bucket<'_>, endpoint: &str, report: &mut Report) {
+    bucket.put_many("small/file-", SMALL_FILES, &"x".repeat(SMALL_BYTES));
+    let in_order: Vec<usize> = (0..SMALL_FILES).collect();
+    // A full cycle: each once, in no order.
+    let at_random: Vec<usize> = in_order.iter().map(|at| at * 619 % SMALL_FILES).collect();
+    for (how, order) in [("in name order", in_order), ("in random order", at_random)] {
+        let (mut raw_times, mut ours) = (Vec::new(), Vec::new());
+        for turn in 1..=COLD_TURNS {
+            say(&format!("small files {how}, turn {turn} of {COLD_TURNS}"));
+            raw_times.push(timed_by_itself(raw(endpoint, bucket).args(["gets", "small/"])));
+            let mount = Plan::of(bucket).instead("--endpoint", endpoint).mount();
+            let started = wait::now();
+            for number in &order {
+                let path = mount.join(format!("small/file-{number:05}"));
+                let bytes = fs::read(path).expect("the object is there");
+                assert_eq!(bytes.len(), SMALL_BYTES);
+            }
+            ours.push(started.elapsed().as_secs_f64());
+            mount.umount();
+        }
+        let rate = |took| f64::from(u32::try_from(SMALL_FILES).expect("small")) / took;
+        let rates = Rates { reference: rate(median(raw_times)), ours: rate(median(ours)) };
+        let name = format!("read 1,000 files of 16 KiB cold, {how}, through a link, per s");
+        report.add(&name, "a GET after the other", rates);
+    }
 }
 
 /// The names of a large folder that the mount has never seen, a long way off.

@@ -20,17 +20,20 @@ const TURNS: usize = 5;
 
 /// Against the least of file systems over the same library and disk, and against plain requests.
 pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
+    // ext4 looks at every inode that was removed a moment ago before it makes a new one nearby: nothing is
+    // removed before all is measured.
+    let mut kept = Kept::default();
     for writers in [1, WRITERS] {
         let (mut through, mut late, mut synced, mut puts, mut closed) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for turn in 1..=TURNS {
             say(&format!("small files, {writers} at a time, turn {turn} of {TURNS}"));
-            through.push(written_through(writers));
-            let (written, in_bucket) = written_late(bucket, writers, turn, report);
+            through.push(written_through(writers, &mut kept));
+            let (written, in_bucket) = written_late(bucket, (writers, turn), report, &mut kept);
             late.push(written);
             synced.push(in_bucket);
             puts.push(put(bucket));
-            closed.push(written_closed(bucket, writers, turn, report));
+            closed.push(written_closed(bucket, (writers, turn), report, &mut kept));
         }
         let rates = |reference: &[f64], ours: &[f64]| {
             let rate = |times: &[f64]| f64::from(FILES) / median(times.to_vec());
@@ -53,8 +56,15 @@ pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
     }
 }
 
+/// What measurements leave on the disk.
+#[derive(Debug, Default)]
+struct Kept {
+    scratches: Vec<Scratch>,
+    plans: Vec<Plan>,
+}
+
 /// Through the least of file systems, over the disk where the state folders are.
-fn written_through(writers: u32) -> f64 {
+fn written_through(writers: u32, kept: &mut Kept) -> f64 {
     let scratch = Scratch::new();
     let (folder, dir) = (scratch.folder("files"), scratch.folder("mnt"));
     let mut command = Command::new(beside("quayfs-bench-through"));
@@ -64,11 +74,17 @@ fn written_through(writers: u32) -> f64 {
     let took = timed(|| write(&dir, writers));
     run(Command::new("umount").arg(&dir), PROBE_WITHIN).ok();
     server.wait().expect("the child is ours");
+    kept.scratches.push(scratch);
     took
 }
 
 /// With closes that do not wait for the bucket: until the last close, and until all is there.
-fn written_late(bucket: &Bucket<'_>, writers: u32, turn: usize, report: &mut Report) -> (f64, f64) {
+fn written_late(
+    bucket: &Bucket<'_>,
+    (writers, turn): (u32, usize),
+    report: &mut Report,
+    kept: &mut Kept,
+) -> (f64, f64) {
     let mount = Plan::of(bucket).flags(["--commit", "async"]).mount();
     let dir = mount.join(format!("late-{writers}-{turn}"));
     warm(&dir);
@@ -83,11 +99,16 @@ fn written_late(bucket: &Bucket<'_>, writers: u32, turn: usize, report: &mut Rep
         turn == TURNS,
         report,
     );
-    mount.umount();
+    kept.plans.push(mount.umount());
     (written, synced)
 }
 
-fn written_closed(bucket: &Bucket<'_>, writers: u32, turn: usize, report: &mut Report) -> f64 {
+fn written_closed(
+    bucket: &Bucket<'_>,
+    (writers, turn): (u32, usize),
+    report: &mut Report,
+    kept: &mut Kept,
+) -> f64 {
     let mount = Plan::of(bucket).mount();
     let dir = mount.join(format!("closed-{writers}-{turn}"));
     warm(&dir);
@@ -98,7 +119,7 @@ fn written_closed(bucket: &Bucket<'_>, writers: u32, turn: usize, report: &mut R
         turn == TURNS,
         report,
     );
-    mount.umount();
+    kept.plans.push(mount.umount());
     took
 }
 

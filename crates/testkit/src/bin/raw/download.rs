@@ -1,5 +1,5 @@
 //! Ranged GETs side by side, written to a file at their offsets and handed on, in order, to the
-//! standard output.
+//! standard output; and plain GETs one after the other.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
+use crate::timer::Timer;
 use crate::{Result, Store};
 
 const RANGE_BYTES: u64 = 8 << 20;
@@ -35,6 +36,20 @@ pub(crate) async fn get(store: &Store, key: &str, file: &Path) -> Result<()> {
         }
     }
     pipe.flush()?;
+    Ok(())
+}
+
+/// Brings all objects of the first page of `prefix`, one after the other, to nowhere. Prints the
+/// microseconds it took.
+pub(crate) async fn gets(store: &Store, prefix: &str) -> Result<()> {
+    let timer = Timer::start();
+    let list = store.client.list_objects_v2().bucket(&store.bucket).prefix(prefix);
+    for object in list.send().await?.contents() {
+        let key = object.key().ok_or("an object without a key")?;
+        let get = store.client.get_object().bucket(&store.bucket).key(key);
+        get.send().await?.body.collect().await?;
+    }
+    timer.tell();
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //!   quayfs-bench-raw ENDPOINT BUCKET get KEY FILE           ranged GETs, to a file and to standard output
 //!   quayfs-bench-raw ENDPOINT BUCKET upload KEY FILE        the parts of one upload side by side
 //!   quayfs-bench-raw ENDPOINT BUCKET list PREFIX            page after page
+//!   quayfs-bench-raw ENDPOINT BUCKET gets PREFIX            all objects, one after the other
 //!   quayfs-bench-raw ENDPOINT BUCKET puts COUNT BYTES AT_A_TIME   small objects
 //! ```
 //!
@@ -34,12 +35,13 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let [endpoint, bucket, what @ ..] = arguments.as_slice() else {
-        return Err("usage: quayfs-bench-raw ENDPOINT BUCKET get|list|upload|puts ...".into());
+        return Err("usage: quayfs-bench-raw ENDPOINT BUCKET get|gets|list|upload|puts ...".into());
     };
     let store = Store { client: client(endpoint)?, bucket: (*bucket).to_owned() };
     let runtime = tokio::runtime::Runtime::new()?;
     match what {
         ["get", key, file] => runtime.block_on(download::get(&store, key, Path::new(file))),
+        ["gets", prefix] => runtime.block_on(download::gets(&store, prefix)),
         ["list", prefix] => runtime.block_on(list::pages(&store, prefix)),
         ["upload", key, file] => runtime.block_on(upload::parts(&store, key, Path::new(file))),
         ["puts", count, bytes, at_a_time] => {
@@ -47,7 +49,8 @@ fn main() -> Result<()> {
             runtime.block_on(upload::puts(&store, count, bytes, at_a_time))
         }
         _ => {
-            Err("get KEY FILE, list PREFIX, upload KEY FILE, or puts COUNT BYTES AT_A_TIME".into())
+            Err("get KEY FILE, gets or list PREFIX, upload KEY FILE, puts COUNT BYTES AT_A_TIME"
+                .into())
         }
     }
 }

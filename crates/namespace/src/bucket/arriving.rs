@@ -1,0 +1,64 @@
+//! Folders that have another name here, and whose keys are still the old ones: what they, and what is
+//! below them, have to wait for.
+
+use base::Ino;
+use remote::Key;
+
+use super::nodes::{Kind, Node, Place};
+use super::tree::Tree;
+use crate::Result;
+
+impl Tree {
+    /// The key that the file `ino` has when the folders above it have arrived.
+    pub(super) fn key_at_last(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        self.key_in(op, ino, |tree, op, ino| {
+            let stays = |at| tree.elsewhere.get(&at).filter(|_| !tree.arriving.contains(&at));
+            tree.prefix_where(op, ino, stays)
+        })
+    }
+
+    /// Whether `ino`, or a folder above it, has yet to arrive where its name says.
+    pub(super) fn is_arriving(&self, ino: Ino) -> bool {
+        let mut at = ino;
+        while !self.arriving.is_empty() {
+            if self.arriving.contains(&at) {
+                return true;
+            }
+            match self.node(at).map(|node| &node.place) {
+                Some(Place::Named { parent, .. }) => at = *parent,
+                Some(Place::Root | Place::Unlinked | Place::Replaced) | None => return false,
+            }
+        }
+        false
+    }
+
+    /// Whether nobody knows yet which object the next bytes of `ino` are to replace.
+    pub(super) fn is_moving(&self, ino: Ino) -> bool {
+        let is_new = |node: &Node| match &node.kind {
+            Kind::File(file) => file.in_bucket().is_none() && !self.uploads.contains_key(&ino),
+            Kind::Folder(_) => false,
+        };
+        self.is_elsewhere(ino) || self.is_arriving(ino) && !self.node(ino).is_some_and(is_new)
+    }
+
+    /// The files below `ino` of which the bucket lacks the newest bytes.
+    pub(super) fn unpublished_files_below(&self, ino: Ino) -> Vec<Ino> {
+        let files = self.files_below(ino).into_iter();
+        files.filter(|&file| self.node(file).is_some_and(Node::unpublished)).collect()
+    }
+
+    /// Whether something below `ino` has yet to get where its name says.
+    pub(super) fn has_moving_below(&self, ino: Ino) -> bool {
+        let is_below = |&at: &Ino| {
+            let mut at = at;
+            while let Some(Place::Named { parent, .. }) = self.node(at).map(|node| &node.place) {
+                if *parent == ino {
+                    return true;
+                }
+                at = *parent;
+            }
+            false
+        };
+        self.elsewhere.keys().any(is_below)
+    }
+}

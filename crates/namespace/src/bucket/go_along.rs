@@ -1,0 +1,76 @@
+//! Bytes that a close was promised to be uploaded, and that go with the folder or file that moves.
+//!
+//! What is noted of such bytes names the object that they are to become, under its old name. The journal
+//! knows which of them go with a move, by the ids of their uploads: who finds them after a crash asks
+//! where they belong by then.
+
+use std::collections::HashSet;
+
+use base::Ino;
+use remote::Condition;
+
+use super::carries::{Along, Carry, End};
+use super::carry::there;
+use super::journal::Record;
+use super::shared::Shared;
+use crate::{Belongs, Error, RecordId, Result};
+
+/// Ids in one record of the journal.
+const IDS_MAX: usize = 1000;
+
+impl Shared {
+    /// The move `of` takes along what was promised of `files`, besides what is `known` to go.
+    pub(super) fn note_carried(
+        &self,
+        op: &'static str,
+        of: RecordId,
+        files: &[Ino],
+        known: &mut HashSet<String>,
+    ) -> Result<Vec<RecordId>> {
+        let Some(users) = self.users.get().and_then(std::sync::Weak::upgrade) else {
+            return Ok(Vec::new());
+        };
+        let promised = files.iter().flat_map(|&ino| users.promised(ino));
+        let fresh: Vec<String> = promised.filter(|upload| known.insert(upload.clone())).collect();
+        let noted = fresh
+            .chunks(IDS_MAX)
+            .map(|uploads| self.note_ahead(op, &Record::Carries { of, uploads: uploads.to_vec() }));
+        noted.collect()
+    }
+
+    /// Where bytes belong that were noted with the id `upload`. `None` if their move has to wait.
+    pub(super) async fn carried(&self, upload: &str, noted: Belongs) -> Result<Option<Belongs>> {
+        let Belongs { mut key, mut condition, mut said } = noted;
+        let count = self.carries.len();
+        // In the order in which they were made: one move may have followed another.
+        for at in 0..count {
+            let to = match self.carries.carried_by(at, upload, &key) {
+                Along::Not => continue,
+                Along::Waits => return Ok(None),
+                Along::To(to) => to,
+            };
+            if let Condition::Is(version) = &condition {
+                let found = there(self.remote.head(&to).await);
+                let found = found.map_err(|error| Error::remote("replay", error))?;
+                if let Some(found) = found
+                    && self.carries.is_copy_of(at, (&key, version), &found.version)
+                {
+                    condition = Condition::Is(found.version);
+                }
+            }
+            said = self.said_at(said, &to);
+            key = to;
+        }
+        Ok(Some(Belongs { key, condition, said }))
+    }
+
+    /// Nobody will ask for what was carried.
+    pub(super) fn carried_all(&self) {
+        for Carry { end, .. } in self.carries.take_all() {
+            match end {
+                End::Done { records, .. } => self.ledger.strike(&records),
+                End::Waits => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What staged bytes are told to say of themselves, for whoever finds them after a crash.
+
+use namespace::Target;
+use store::Staged;
+
+use crate::aimed::Aimed;
+use crate::errno::{Error, Result};
+use crate::file::{File, Named};
+use crate::note::Note;
+use crate::vfs::Vfs;
+
+impl Vfs {
+    /// What the staged bytes that are to go where `aimed` says tell of themselves.
+    pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
+        let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
+        let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
+        let said = aimed.said.clone();
+        let after = file.earlier_uploads();
+        // Where the bytes belong after a crash, not where an upload goes that is about to begin.
+        let destination = self.namespace.destination(file.ino());
+        let target = destination.as_ref().unwrap_or(&aimed.target);
+        let note = self.note(target, &aimed.upload);
+        Note { origin_bytes, begun, after, said, ..note }.to_bytes()
+    }
+
+    /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What
+    /// else is to be said of the file matters only when they are sealed for it.
+    pub(crate) fn note_of(&self, file: &File, name: Named, upload: &str) -> Result<Vec<u8>> {
+        match name {
+            Named::Yes => match self.namespace.destination(file.ino()).map_err(Error::from) {
+                Ok(target) => {
+                    let said = match upload {
+                        "" => Vec::new(),
+                        _ => self.namespace.said(file.ino()),
+                    };
+                    let (begun, after) = (file.stream.noted(), file.earlier_uploads());
+                    Ok(Note { begun, after, said, ..self.note(&target, upload) }.to_bytes())
+                }
+                Err(error) if error.is_nameless() => Ok(Vec::new()),
+                Err(error) => Err(error),
+            },
+            // It is never published, and after a crash nobody misses it.
+            Named::No => Ok(Vec::new()),
+        }
+    }
+
+    /// What the staged bytes that are to become `target` say of themselves; `upload` is empty before
+    /// there is one.
+    pub(crate) fn note(&self, target: &Target, upload: &str) -> Note {
+        Note {
+            volume: self.options.volume.clone(),
+            upload: upload.to_owned(),
+            key: target.key.clone(),
+            condition: target.condition.clone(),
+            origin_bytes: None,
+            begun: None,
+            after: Vec::new(),
+            metadata: target.metadata.clone(),
+            said: Vec::new(),
+        }
+    }
+}

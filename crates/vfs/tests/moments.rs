@@ -1,0 +1,149 @@
+//! Deaths at single moments of a rename: what closes were told is safe is found under one name.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
+
+mod world;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Clock, HandleId, Ino, Timestamp};
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use namespace::RenameMode;
+use quayfs_vfs::{Access, Recovered, Vfs};
+use remote::Key;
+use remote::fake::{Fake, Op};
+use store::Store;
+use tokio::sync::watch;
+use world::{ME, NODE, Setup, file_system, name};
+
+/// A clock that stands still until it is moved; who sleeps waits for that.
+#[derive(Debug)]
+pub(crate) struct StillClock {
+    now: watch::Sender<Duration>,
+}
+
+impl StillClock {
+    pub(crate) fn new() -> StillClock {
+        StillClock { now: watch::Sender::new(Duration::ZERO) }
+    }
+}
+
+impl Clock for StillClock {
+    fn wall(&self) -> Timestamp {
+        let now = self.monotonic();
+        Timestamp { secs: 1_700_000_000 + now.as_secs().cast_signed(), nanos: now.subsec_nanos() }
+    }
+
+    fn monotonic(&self) -> Duration {
+        *self.now.borrow()
+    }
+
+    fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        let (mut now, until) = (self.now.subscribe(), self.monotonic() + delay);
+        async move {
+            // The clock of a world that is over never moves again.
+            let _ = now.wait_for(|now| until <= *now).await;
+        }
+        .boxed()
+    }
+}
+
+/// A mount whose closes do not wait, and whose uploads never become due.
+struct World {
+    bucket: Fake,
+    store: Store,
+    vfs: Arc<Vfs>,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> World {
+        World::over(Fake::new(), tempfile::tempdir().unwrap())
+    }
+
+    fn over(bucket: Fake, dir: tempfile::TempDir) -> World {
+        let clock = Arc::new(StillClock::new());
+        let (store, vfs) = file_system(&bucket, dir.path(), clock, Setup::journaled());
+        World { bucket, store, vfs, dir }
+    }
+
+    fn vfs(&self) -> Arc<Vfs> {
+        Arc::clone(&self.vfs)
+    }
+
+    fn object(&self, key: &str) -> Option<Bytes> {
+        self.bucket.bytes(&Key::from(key))
+    }
+
+    async fn write(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
+        self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap();
+    }
+
+    /// A file that was written and closed.
+    async fn closed(&self, key: &str, bytes: &[u8]) {
+        let making = self.vfs().create(Ino::ROOT, name(key), NODE, Access::Write, (ME, false));
+        let handle = making.await.unwrap().1.handle;
+        self.write(handle, 0, bytes).await;
+        self.vfs().flush(handle, ME).await.unwrap();
+        self.vfs.release(handle).unwrap();
+    }
+
+    async fn rename(&self, from: &str, to: &str) {
+        let (from, to) = ((Ino::ROOT, name(from)), (Ino::ROOT, name(to)));
+        self.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+    }
+
+    /// The process dies, and another one finds what it left.
+    async fn dies(self) -> (World, Recovered) {
+        let World { bucket, store, vfs, dir } = self;
+        assert_eq!(Arc::strong_count(&vfs), 1, "nothing of it goes on");
+        drop((store, vfs));
+        let world = World::over(bucket, dir);
+        let recovered = world.vfs.recover().await.unwrap();
+        (world, recovered)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_just_when_a_closed_file_takes_the_name_of_another_loses_neither() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("b"), "first", remote::Metadata::new());
+    let edited = world.vfs().lookup(Ino::ROOT, name("b")).await.unwrap().ino;
+    let handle = world.vfs().open(edited, Access::Write, ME).await.unwrap().handle;
+    world.write(handle, 0, b"again").await;
+    world.vfs().flush(handle, ME).await.unwrap();
+    world.closed("a", b"new").await;
+    world.store.die_at_an_empty_note();
+    let (from, to) = ((Ino::ROOT, name("a")), (Ino::ROOT, name("b")));
+    let died = tokio::spawn(world.vfs().rename(from, to, RenameMode::Replace)).await;
+    assert!(died.unwrap_err().is_panic());
+    let (world, recovered) = world.dies().await;
+    assert_eq!(recovered.kept, Vec::<PathBuf>::new());
+    let found = (world.object("a"), world.object("b"));
+    let (old, new) = (&b"again"[..], &b"new"[..]);
+    let is_before = found.0.as_deref() == Some(new) && found.1.as_deref() == Some(old);
+    let is_after = found.0.is_none() && found.1.as_deref() == Some(new);
+    assert!(is_before || is_after, "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_just_when_a_file_goes_on_from_a_name_that_it_took_loses_nothing() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("b"), "first", remote::Metadata::new());
+    world.closed("a", b"anew").await;
+    world.rename("a", "b").await;
+    // What is removed is removed, and more does not happen.
+    world.bucket.lose_next_answer(Op::Delete);
+    let _gate = world.bucket.hold(Op::Copy);
+    let (from, to) = ((Ino::ROOT, name("b")), (Ino::ROOT, name("c")));
+    let _renamed_or_not = world.vfs().rename(from, to, RenameMode::Replace).await;
+    let (world, recovered) = world.dies().await;
+    assert_eq!(recovered.kept, Vec::<PathBuf>::new());
+    let found = (world.object("b"), world.object("c"));
+    let is_there = |object: &Option<Bytes>| object.as_deref() == Some(&b"anew"[..]);
+    assert!(is_there(&found.0) || is_there(&found.1), "{found:?}");
+}

@@ -1,0 +1,203 @@
+//! A file system over a bucket in memory, a store on the real disk, and a kernel that only takes notes.
+
+use quayfs_vfs as vfs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng};
+use bytes::Bytes;
+use namespace::{Bucket, BucketOptions, NewNode, Owner};
+use remote::fake::{Fake, Op};
+use remote::{Key, Remote, Retry, RetryOptions};
+use store::{BackingFile, CacheLimit, Store};
+use tokio::runtime::Handle;
+use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Vfs, VfsOptions, errno};
+
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
+pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
+pub(crate) const ME: u32 = 100;
+pub(crate) const CHILD: u32 = 101;
+
+#[derive(Debug, Default)]
+struct Notes {
+    registered: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Registered(u32);
+
+impl Backing for Registered {
+    fn id(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Kernel for Notes {
+    fn register(&self, _file: &BackingFile) -> Option<Box<dyn Backing>> {
+        Some(Box::new(Registered(1 + self.registered.fetch_add(1, Ordering::Relaxed))))
+    }
+
+    fn write_back(&self, _ino: Ino, _range: ByteRange) {}
+}
+
+/// A file system over `bucket` whose state folder is `dir`.
+fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
+    let clock = Arc::new(ManualClock::default());
+    let metrics = Arc::new(Metrics::new());
+    let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
+    let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
+    let names = BucketOptions {
+        store_identity: "fake://b".to_owned(),
+        metadata_ttl: Duration::from_secs(1),
+        owner: OWNER,
+        file_mode: 0o644,
+        folder_mode: 0o755,
+        nodes_max: 1000,
+        ..BucketOptions::default()
+    };
+    let namespace = Arc::new(Bucket::new(
+        Arc::new(bucket.clone()),
+        clock.clone(),
+        Arc::new(namespace::NoLedger),
+        names,
+    ));
+    let budget = Budget::new(64 * MIB);
+    let fetching = FetcherOptions { requests_max: 8, window_bytes_max: 8 * MIB };
+    let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
+    let remote: Arc<dyn Remote> = Arc::new(Retry::new(
+        Arc::new(bucket.clone()),
+        retry,
+        clock.clone(),
+        Rng::seeded(7),
+        Arc::clone(&metrics),
+    ));
+    let fetcher = Fetcher::new(
+        (Arc::clone(&remote), store.clone()),
+        budget.clone(),
+        Handle::current(),
+        Arc::clone(&metrics),
+        fetching,
+    );
+    let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
+    let uploader =
+        Uploader::new(remote, budget, Arc::new(Rng::seeded(std::process::id().into())), uploading);
+    let options = VfsOptions {
+        volume: "fake://b".to_owned(),
+        file_bytes_max: 1 << 40,
+        commit: Commit::Close,
+        dirty_limit: DirtyLimit::default(),
+    };
+    let vfs = Vfs::new(
+        (namespace, store),
+        (fetcher, uploader),
+        (clock, metrics),
+        Handle::current(),
+        options,
+    );
+    vfs.attach(Arc::new(Notes::default()));
+    vfs
+}
+
+pub(crate) struct World {
+    pub(crate) bucket: Fake,
+    pub(crate) vfs: Arc<Vfs>,
+    dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+        let vfs = file_system(&bucket, dir.path());
+        World { bucket, vfs, dir }
+    }
+
+    pub(crate) fn vfs(&self) -> Arc<Vfs> {
+        Arc::clone(&self.vfs)
+    }
+
+    pub(crate) fn object(&self, key: &str) -> Option<Bytes> {
+        self.bucket.bytes(&Key::from(key))
+    }
+
+    pub(crate) async fn lookup(&self, key: &str) -> Ino {
+        self.vfs().lookup(Ino::ROOT, name(key)).await.unwrap().ino
+    }
+
+    pub(crate) async fn create(&self, key: &str, exclusive: bool) -> (Ino, base::HandleId) {
+        let opener = (ME, exclusive);
+        let (attr, opened) =
+            self.vfs().create(Ino::ROOT, name(key), NODE, Access::ReadWrite, opener).await.unwrap();
+        (attr.ino, opened.handle)
+    }
+
+    pub(crate) async fn open(&self, ino: Ino, access: Access) -> vfs::Opened {
+        self.vfs().open(ino, access, ME).await.unwrap()
+    }
+
+    pub(crate) async fn write(&self, handle: base::HandleId, offset: u64, bytes: &[u8]) {
+        let written = match self.vfs.try_write(handle, offset, bytes) {
+            Some(written) => written.unwrap(),
+            None => self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap(),
+        };
+        assert_eq!(written as usize, bytes.len());
+    }
+
+    /// Dies while `handle` is being synced, once `puts` of its tries have come to the store and all
+    /// but the last of them went through. What comes after the death finds the same state folder.
+    pub(crate) async fn die_while_syncing(self, handle: base::HandleId, puts: usize) -> Grave {
+        let World { bucket, vfs, dir } = self;
+        let gate = bucket.hold(Op::Put);
+        let syncing = tokio::spawn(Arc::clone(&vfs).fsync(handle));
+        gate.let_through(puts - 1);
+        gate.arrived(puts).await;
+        syncing.abort();
+        assert!(syncing.await.unwrap_err().is_cancelled());
+        drop(gate);
+        drop(vfs);
+        Grave { bucket, dir }
+    }
+
+    pub(crate) fn recovered(&self) -> Vec<Vec<u8>> {
+        let recovery = self.dir.path().join("recovery");
+        let mut found = Vec::new();
+        let mut folders = vec![recovery];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.push(std::fs::read(path).unwrap());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What is left of a [`World`] that died.
+pub(crate) struct Grave {
+    pub(crate) bucket: Fake,
+    dir: tempfile::TempDir,
+}
+
+impl Grave {
+    pub(crate) async fn rise(self) -> (World, vfs::Recovered) {
+        let Grave { bucket, dir } = self;
+        let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
+        let recovered = world.vfs.recover().await.unwrap();
+        (world, recovered)
+    }
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text.as_bytes()).unwrap()
+}
+
+pub(crate) fn told<T: std::fmt::Debug>(result: vfs::Result<T>) -> Errno {
+    errno(&result.unwrap_err())
+}
