@@ -42,6 +42,13 @@ impl BackingFile {
         Ok(BackingFile { file, inode, disk })
     }
 
+    /// What it takes of the disk.
+    pub(crate) fn disk_bytes(&self) -> io::Result<u64> {
+        /// By convention of stat(2), whatever the file system's blocks are.
+        const BLOCK_BYTES: u64 = 512;
+        Ok(self.file.metadata()?.blocks() * BLOCK_BYTES)
+    }
+
     /// The number of its inode.
     pub(crate) fn inode(&self) -> u64 {
         self.inode

@@ -236,6 +236,11 @@ impl Staged {
         self.dirty.bytes()
     }
 
+    /// What its backing file takes of the disk; 0 if it cannot be asked.
+    pub fn disk_bytes(&self) -> u64 {
+        self.look(|body| body.file.disk_bytes().unwrap_or(0)).unwrap_or(0)
+    }
+
     /// What of it the bucket does not have may have changed.
     pub(crate) fn count(&self, body: &Body) {
         self.dirty.set(body.dirty_bytes());

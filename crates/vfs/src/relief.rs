@@ -173,14 +173,18 @@ impl Vfs {
     fn standing(&self, file: &Arc<File>) -> Option<Standing> {
         let staged = file.staged()?;
         let bytes = staged.size();
-        let grown_bytes = bytes.saturating_sub(staged.origin_bytes());
-        let weight = Weight { bytes, dirty_bytes: staged.dirty_bytes(), grown_bytes };
+        let weight = || Weight {
+            bytes,
+            dirty_bytes: staged.dirty_bytes(),
+            grown_bytes: bytes.saturating_sub(staged.origin_bytes()),
+            disk_bytes: staged.disk_bytes(),
+        };
         if file.is_committing() {
             Some(Standing::Busy)
         } else if !self.handles.is_written(file) || file.acknowledged.lock().is_some() {
             Some(Standing::Closed)
         } else if self.uploader.copies_parts() && !file.is_mapped() {
-            Some(Standing::Open(weight))
+            Some(Standing::Open(weight()))
         } else {
             None
         }

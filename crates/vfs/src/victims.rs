@@ -24,9 +24,12 @@ pub(crate) struct Weight {
     pub(crate) dirty_bytes: u64,
     /// By how much it is longer than what the bucket has.
     pub(crate) grown_bytes: u64,
+    /// What it takes of the disk. Bytes that were uploaded while others were written stay with these, and
+    /// go with them once they are uploaded, too.
+    pub(crate) disk_bytes: u64,
 }
 
-/// If the disk is full, such a part of a part is worth an upload: the alternative is an error.
+/// If the disk is full, room for such a part of a part is worth an upload: the alternative is an error.
 const DISK_PARTS_MIN: u64 = 8;
 
 /// The indices of the files to publish as they are, in order, if files of more than `part_bytes` are
@@ -35,12 +38,16 @@ pub(crate) fn choose(need: Need, weights: &[Weight], part_bytes: u64) -> Vec<usi
     let helps = |weight: &Weight| {
         let is_worth_it = match need {
             Need::Limit => part_bytes <= weight.dirty_bytes.min(weight.grown_bytes),
-            Need::Disk => part_bytes / DISK_PARTS_MIN <= weight.dirty_bytes,
+            Need::Disk => part_bytes / DISK_PARTS_MIN <= weight.disk_bytes,
         };
         is_worth_it && part_bytes < weight.bytes
     };
     let mut chosen: Vec<usize> = (0..weights.len()).filter(|&at| helps(&weights[at])).collect();
-    chosen.sort_by_key(|&at| std::cmp::Reverse(weights[at].dirty_bytes));
+    let frees = |weight: &Weight| match need {
+        Need::Limit => weight.dirty_bytes,
+        Need::Disk => weight.disk_bytes,
+    };
+    chosen.sort_by_key(|&at| std::cmp::Reverse(frees(&weights[at])));
     chosen
 }
 
@@ -63,19 +70,30 @@ mod tests {
 
     #[test]
     fn what_is_overwritten_in_place_goes_only_if_the_disk_is_full() {
-        let overwritten = Weight { bytes: 100, dirty_bytes: 80, grown_bytes: 0 };
+        let overwritten = Weight { grown_bytes: 0, ..edited(100, 80) };
         assert!(choose(Need::Limit, &[overwritten], PART).is_empty());
         assert_eq!(choose(Need::Disk, &[overwritten], PART), [0]);
     }
 
     #[test]
     fn little_is_not_worth_an_upload() {
-        let appended = |bytes| Weight { bytes: 100, dirty_bytes: bytes, grown_bytes: bytes };
-        assert!(choose(Need::Limit, &[appended(PART - 1)], PART).is_empty());
-        assert_eq!(choose(Need::Disk, &[appended(PART - 1), appended(1)], PART), [0]);
+        assert!(choose(Need::Limit, &[edited(100, PART - 1)], PART).is_empty());
+        assert_eq!(choose(Need::Disk, &[edited(100, PART - 1), edited(100, 1)], PART), [0]);
+    }
+
+    #[test]
+    fn what_was_uploaded_while_it_was_written_goes_with_the_little_that_was_not() {
+        let synced = Weight { disk_bytes: 90, ..edited(100, 1) };
+        assert_eq!(choose(Need::Disk, &[new(50), synced], PART), [1, 0]);
+        assert!(choose(Need::Limit, &[synced], PART).is_empty());
     }
 
     fn new(bytes: u64) -> Weight {
-        Weight { bytes, dirty_bytes: bytes, grown_bytes: bytes }
+        edited(bytes, bytes)
+    }
+
+    /// A file with so many new bytes at its end.
+    fn edited(bytes: u64, new: u64) -> Weight {
+        Weight { bytes, dirty_bytes: new, grown_bytes: new, disk_bytes: new }
     }
 }

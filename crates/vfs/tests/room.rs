@@ -106,6 +106,33 @@ async fn uploads_hold_no_more_memory_than_they_may_however_many_files_are_writte
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_gets_room_from_what_was_uploaded_while_the_file_was_written() {
+    let world = limited(S3, 1 << 40);
+    let handle = world.create("a").await;
+    let mut want = pattern(20 * MIB);
+    world.write(handle, 0, &want).await;
+    let gate = world.bucket.hold(Op::UploadComplete);
+    let syncing = tokio::spawn(world.vfs().fsync(handle));
+    gate.arrived(1).await;
+    world.write(handle, 20 * MIB, b"little").await;
+    drop(gate);
+    syncing.await.unwrap().unwrap();
+    let gate = world.bucket.hold(Op::UploadComplete);
+    world.disk.full_after(0);
+    let writing = tokio::spawn(world.vfs().write(handle, 20 * MIB + 6, b" more".to_vec()));
+    gate.arrived(1).await;
+    world.disk.heal();
+    drop(gate);
+    assert_eq!(writing.await.unwrap().unwrap(), 5);
+    want.extend(b"little");
+    assert!(world.object("a") == want, "what made room");
+    assert!(world.disk_bytes() < 10 * MIB, "{} bytes on the disk", world.disk_bytes());
+    world.close(handle).await.unwrap();
+    want.extend(b" more");
+    assert!(world.object("a") == want);
+}
+
 #[test]
 fn a_death_leaves_what_was_published_to_make_room_and_keeps_what_followed() {
     let want = pattern(21 * MIB);

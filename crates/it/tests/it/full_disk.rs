@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread;
 
 use rustix::io::Errno;
@@ -91,6 +92,30 @@ fn a_file_three_times_as_large_as_the_cache_disk_is_written_and_edited() {
     assert!(fs::read(mount.join("large")).unwrap() == want, "what is read back");
     mount.umount();
     assert_eq!(bucket.unfinished_uploads(), 0);
+}
+
+#[test]
+fn a_file_larger_than_the_cache_disk_is_written_and_synced_at_once() {
+    let disk = SmallDisk::new(DISK_BYTES);
+    let bucket = MinIo::shared().bucket();
+    let mount = Plan::of(&bucket).state_in(disk.path()).mount();
+    let want = noise(5, 3 * usize::try_from(DISK_BYTES).unwrap());
+    let mut file = fs::File::create(mount.join("large")).unwrap();
+    let syncs = file.try_clone().unwrap();
+    let (asks, asked) = mpsc::channel();
+    thread::scope(|scope| {
+        // What was uploaded stays beside what is written meanwhile.
+        scope.spawn(|| asked.into_iter().for_each(|()| syncs.sync_all().unwrap()));
+        for chunk in want.chunks(20_000_000) {
+            file.write_all(chunk).unwrap();
+            asks.send(()).unwrap();
+        }
+        drop(asks);
+    });
+    close(file).unwrap();
+    assert!(bucket.get("large").unwrap() == want);
+    drop(syncs);
+    mount.umount();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, Returns, SetA
 use quayfs_vfs::{Access, Commit, DirtyLimit, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
-use store::{CacheLimit, Store};
+use store::{CacheLimit, Faults, Store};
 use tokio::runtime::{Handle, Runtime};
 use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
 
@@ -59,6 +59,7 @@ pub(crate) struct World {
     pub(crate) vfs: Arc<Vfs>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) dir: tempfile::TempDir,
+    pub(crate) disk: Arc<Faults>,
 }
 
 /// What is left of a [`World`] that died.
@@ -80,8 +81,9 @@ impl World {
     fn in_folder(bucket: Fake, dir: tempfile::TempDir, limit: DirtyLimit) -> World {
         let clock = Arc::new(ManualClock::default());
         let setup = Setup { dirty_limit: limit, ..Setup::default() };
+        let disk = Arc::clone(&setup.disk);
         let (_, vfs) = file_system(&bucket, dir.path(), clock.clone(), setup);
-        World { bucket, vfs, clock, dir }
+        World { bucket, vfs, clock, dir, disk }
     }
 
     /// Writes as programs do: they wait if there is too much.
@@ -200,17 +202,19 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// What a file system promises.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup {
     commit: Commit,
     returns: Returns,
     dirty_limit: DirtyLimit,
+    disk: Arc<Faults>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
         let (commit, returns) = (Commit::Close, Returns::InBucket);
-        Setup { commit, returns, dirty_limit: DirtyLimit::default() }
+        let disk = Arc::new(Faults::new());
+        Setup { commit, returns, dirty_limit: DirtyLimit::default(), disk }
     }
 }
 
@@ -228,10 +232,11 @@ pub(crate) fn file_system(
     clock: Arc<dyn Clock>,
     setup: Setup,
 ) -> (Store, Arc<Vfs>) {
-    let Setup { commit, returns, dirty_limit } = setup;
+    let Setup { commit, returns, dirty_limit, disk: faults } = setup;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
-    let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
+    let machine = store::World { faults, boot_id: "boot".to_owned() };
+    let store = Store::open_in(&machine, options, clock.clone(), Arc::clone(&metrics)).unwrap();
     let names = BucketOptions {
         store_identity: "fake://b".to_owned(),
         metadata_ttl: Duration::from_secs(1),
