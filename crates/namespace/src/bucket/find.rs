@@ -21,6 +21,9 @@ use crate::{Error, ErrorKind, Result};
 /// Questions this close together belong together, even where nothing is believed for that long.
 pub(super) const SOON_MIN: Duration = Duration::from_secs(1);
 
+/// How often a folder that is moved while the bucket is asked about it is asked about anew.
+pub(super) const MOVES_MAX: usize = 4;
+
 /// How many hidden objects are expected in a folder.
 const HIDDEN_FEW: usize = 3;
 
@@ -43,6 +46,14 @@ enum Step {
     Ask(Ask, Key),
 }
 
+/// What came of asking the bucket.
+enum Answer {
+    /// The name is this node, or not there.
+    Found(Option<Ino>),
+    /// The folder was moved meanwhile: what the bucket told is about another.
+    Elsewhere,
+}
+
 impl Shared {
     /// The node `name` in the folder `parent`, as of at most the time to live ago.
     pub(super) async fn find(
@@ -51,8 +62,23 @@ impl Shared {
         parent: Ino,
         name: &Name,
     ) -> Result<Option<Ino>> {
+        for _ in 0..=MOVES_MAX {
+            match self.look_for(op, parent, name).await? {
+                Answer::Found(found) => return Ok(found),
+                Answer::Elsewhere => {}
+            }
+        }
+        Err(Error::name(ErrorKind::Stale, op, name))
+    }
+
+    async fn look_for(
+        self: &Arc<Self>,
+        op: &'static str,
+        parent: Ino,
+        name: &Name,
+    ) -> Result<Answer> {
         let (ask, prefix) = match self.begin(op, parent, name)? {
-            Step::Known(found) => return Ok(found),
+            Step::Known(found) => return Ok(Answer::Found(found)),
             Step::Ask(ask, prefix) => (ask, prefix),
         };
         let scope = match ask {
@@ -65,9 +91,13 @@ impl Shared {
             let covers = answer.range.as_ref().is_some_and(|range| range.covers(name));
             let state = self.state();
             match state.tree.child(parent, name) {
-                Some(ino) if covers && !state.tree.is_doubtful(ino) => return Ok(Some(ino)),
+                Some(ino) if covers && !state.tree.is_doubtful(ino) => {
+                    return Ok(Answer::Found(Some(ino)));
+                }
                 // Else it was told of and is forgotten already, for want of room.
-                None if covers && state.tree.covered(parent, name) => return Ok(None),
+                None if covers && state.tree.covered(parent, name) => {
+                    return Ok(Answer::Found(None));
+                }
                 Some(_) | None => {}
             }
         }
@@ -131,7 +161,7 @@ impl Shared {
         op: &'static str,
         (parent, name): (Ino, &Name),
         prefix: &Key,
-    ) -> Result<Option<Ino>> {
+    ) -> Result<Answer> {
         let ticket = self.changes.ticket();
         let as_of = self.clock.monotonic();
         let meant = keys::meant(prefix, name).map_err(|kind| Error::name(kind, op, name))?;
@@ -158,13 +188,14 @@ impl Shared {
         };
         let found = {
             let mut state = self.state();
-            if state.is_at(parent, prefix) {
-                for (told, there) in told {
-                    // Nobody asked whether something is beside a folder, and mostly there is nothing.
-                    let news = there != There::Nothing || state.tree.child(parent, &told).is_some();
-                    if told == *name || news {
-                        state.tree.tell_one(&ticket, (parent, &told), there, as_of);
-                    }
+            if !state.is_at(parent, prefix) {
+                return Ok(Answer::Elsewhere);
+            }
+            for (told, there) in told {
+                // Nobody asked whether something is beside a folder, and mostly there is nothing.
+                let news = there != There::Nothing || state.tree.child(parent, &told).is_some();
+                if told == *name || news {
+                    state.tree.tell_one(&ticket, (parent, &told), there, as_of);
                 }
             }
             let found = state.tree.child(parent, name);
@@ -174,7 +205,7 @@ impl Shared {
         if let (Some(ino), Marked::Yes) = (found, marked) {
             self.ask_marker(ino, &keys::folder(prefix, name)).await;
         }
-        Ok(found)
+        Ok(Answer::Found(found))
     }
 
     /// The marker of the folder `ino` may say how the folder looks, if nobody else does.

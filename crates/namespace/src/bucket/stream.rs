@@ -16,7 +16,7 @@ use remote::{Key, ListRequest, Page};
 
 use super::attributes::dress::Sight;
 use super::changes::Ticket;
-use super::find::SOON_MIN;
+use super::find::{MOVES_MAX, SOON_MIN};
 use super::flight::Stream;
 use super::gather::{Answer, Found, Gather};
 use super::listing;
@@ -32,9 +32,6 @@ const OP: &str = "list";
 
 /// How many entries may lie ready that nobody has asked for.
 const AHEAD_MAX: usize = 64 * listing::PAGE_ENTRIES_MAX as usize;
-
-/// How often a folder that is moved while it is listed is listed anew.
-const MOVES_MAX: usize = 4;
 
 /// A listing about to be done.
 struct Trip {

@@ -437,6 +437,22 @@ async fn a_renamed_folder_has_its_new_name_and_all_in_it_before_the_bucket_moves
 }
 
 #[tokio::test]
+async fn who_looks_below_a_folder_while_it_arrives_finds_what_is_there() {
+    let bench = bench();
+    bench.put("d/a", "1");
+    let d = bench.ino(Ino::ROOT, "d").await;
+    let gate = bench.fake.hold(Op::Head);
+    let a = name("a");
+    let mut looking = std::pin::pin!(bench.bucket.lookup(d, &a));
+    assert!(looking.as_mut().now_or_never().is_none());
+    gate.arrived(1).await;
+    bench.move_top("d", "e").await;
+    bench.all_sent().await;
+    drop(gate);
+    assert_eq!(looking.await.unwrap().name, a, "asked for where it no longer was");
+}
+
+#[tokio::test]
 async fn what_is_made_below_a_folder_on_its_way_belongs_under_the_new_name_and_goes_there() {
     let bench = bench();
     bench.put("d/a", "1");
