@@ -11,7 +11,7 @@ use remote::{
 };
 use store::Store;
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, Vfs, VfsOptions};
 
 use crate::cloud;
@@ -99,6 +99,7 @@ pub(crate) async fn assemble(
         Arc::clone(&metrics),
         fetching,
     );
+    let log = UploadLog::new(&store, Arc::clone(&clock), &volume);
     let options = VfsOptions {
         volume,
         file_bytes_max: remote.personality().object_bytes_max,
@@ -107,7 +108,7 @@ pub(crate) async fn assemble(
     };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store.clone()),
-        (fetcher, Uploader::new(remote, budget, rng, uploading)),
+        (fetcher, Uploader::new((remote, log), budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
         runtime,
         options,
@@ -219,7 +220,9 @@ async fn provider(
                 patience: config.deadline,
                 ..S3Options::new(bucket.clone())
             };
-            let s3 = S3::connect(options).await.map_err(|source| explained(config, source))?;
+            let s3 = S3::connect(options, Arc::clone(clock))
+                .await
+                .map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
             let endpoint = endpoint.trim_end_matches('/');
             Ok((Arc::new(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))

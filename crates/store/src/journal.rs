@@ -26,7 +26,7 @@ pub struct OpId(u64);
 /// What an operation is; decides who reads its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpKind {
-    /// A sealed version is to be uploaded and published.
+    /// An upload in parts, which is to be removed if nobody completes it.
     Upload,
     /// Something that a namespace is about to do.
     Names,

@@ -105,9 +105,19 @@ def sums(request):
     return {entry["Key"]: sum for entry, sum in zip(found, sums) if sum is not None}
 
 
+def is_there(bucket, upload):
+    """MinIO goes on to list an upload that was removed if a part of it came in at that moment."""
+    try:
+        s3.list_parts(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    except s3.exceptions.NoSuchUpload:
+        return False
+    return True
+
+
 def uploads(request):
-    found = s3.list_multipart_uploads(Bucket=request["bucket"]).get("Uploads", [])
-    return [upload["Key"] for upload in found]
+    bucket = request["bucket"]
+    found = s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
+    return [upload["Key"] for upload in found if is_there(bucket, upload)]
 
 
 calls = {

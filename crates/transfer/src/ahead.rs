@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use base::{ByteRange, Timestamp};
+use base::ByteRange;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_ID, UploadId};
+use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_ID};
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
@@ -48,7 +48,7 @@ impl Uploader {
         let mut carried = metadata.clone();
         carried.insert(UPLOAD_ID.to_owned(), id.clone());
         let options = PutOptions { condition: condition.clone(), metadata: carried };
-        let upload = self.remote.upload_create(key, &options).await?;
+        let upload = self.create(key, &options).await?;
         Ok(Begun::new((key.clone(), upload), id, metadata.clone(), (staged, first)))
     }
 
@@ -96,29 +96,6 @@ impl Uploader {
     /// Gives up an upload that is of no use any more.
     pub async fn end(&self, begun: &Begun) {
         self.clear(&begun.key, &begun.upload).await;
-    }
-
-    /// Removes the parts of an upload: they would cost money for ever. That this fails must not hide
-    /// why it is done.
-    pub(crate) async fn clear(&self, key: &Key, upload: &UploadId) {
-        if let Err(error) = self.remote.upload_abort(key, upload).await {
-            tracing::warn!(%error, "an unfinished upload could not be removed");
-        }
-    }
-
-    /// Forgets an upload and its parts.
-    pub async fn give_up(&self, key: &Key, upload: &UploadId) -> Result<()> {
-        Ok(self.remote.upload_abort(key, upload).await?)
-    }
-
-    /// Forgets all uploads of `key` that were begun since then.
-    pub async fn give_up_since(&self, key: &Key, since: Timestamp) -> Result<()> {
-        for unfinished in self.remote.uploads(key).await? {
-            if since <= unfinished.since {
-                self.remote.upload_abort(key, &unfinished.upload).await?;
-            }
-        }
-        Ok(())
     }
 }
 

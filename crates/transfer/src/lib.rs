@@ -13,7 +13,9 @@ mod parts;
 mod plan;
 mod readahead;
 mod schedule;
+mod unfinished;
 mod upload;
+mod upload_log;
 
 pub use ahead::Making;
 pub use begun::{Begun, Early};
@@ -21,3 +23,4 @@ pub use download::Download;
 pub use error::{Error, Result};
 pub use schedule::{Fetcher, FetcherOptions};
 pub use upload::{UploadJob, Uploader, UploaderOptions};
+pub use upload_log::UploadLog;

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use crate::begun::Begun;
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan, plan_beside};
+use crate::upload_log::UploadLog;
 use crate::{Download, Error, Result};
 
 /// Bounds on uploading.
@@ -59,6 +60,7 @@ struct Sending<'a> {
 #[derive(Debug)]
 pub struct Uploader {
     pub(crate) remote: Arc<dyn Remote>,
+    pub(crate) log: UploadLog,
     pub(crate) budget: Budget,
     pub(crate) requests: Semaphore,
     /// Held by the one part that is fetched for.
@@ -68,15 +70,15 @@ pub struct Uploader {
 }
 
 impl Uploader {
-    /// Sends to `remote`, holding bytes of `budget`.
+    /// Sends to `remote`, holding bytes of `budget`; what is begun there and not over is in `log`.
     pub fn new(
-        remote: Arc<dyn Remote>,
+        (remote, log): (Arc<dyn Remote>, UploadLog),
         budget: Budget,
         rng: Arc<Rng>,
         options: UploaderOptions,
     ) -> Uploader {
         let requests = Semaphore::new(options.requests_max.max(1));
-        Uploader { remote, budget, requests, fetching: Semaphore::new(1), rng, options }
+        Uploader { remote, log, budget, requests, fetching: Semaphore::new(1), rng, options }
     }
 
     /// An id for an upload: practically no other upload ever has it.
@@ -188,7 +190,7 @@ impl Uploader {
     }
 
     async fn put_parts(&self, sending: &Sending<'_>, pieces: &[Piece]) -> Result<Version> {
-        let upload = self.remote.upload_create(sending.job.key, sending.options).await?;
+        let upload = self.create(sending.job.key, sending.options).await?;
         let parts = (1..).map(PartNumber).zip(pieces.iter().copied()).collect();
         self.send_and_complete(sending, &upload, parts, Vec::new()).await
     }
@@ -220,8 +222,9 @@ impl Uploader {
             }
             Err(error) => Err(error),
         };
-        if completed.is_err() {
-            self.clear(key, upload).await;
+        match completed {
+            Ok(_) => self.log.over(key, upload),
+            Err(_) => self.clear(key, upload).await,
         }
         completed
     }

@@ -7,12 +7,15 @@ use std::sync::Arc;
 use quayfs_transfer as transfer;
 
 use base::{Budget, ByteRange, Counter, ManualClock, Metrics, Rng};
+use futures::FutureExt;
 use futures::future::join_all;
 use remote::fake::{Fake, Op};
-use remote::{Condition, ErrorKind, Extent, Key, Metadata, Remote, Version};
+use remote::{Condition, ErrorKind, Extent, Key, Metadata, PutOptions, Remote, Version};
 use store::{Base, CacheLimit, GRANULE_BYTES, Options, Store};
 use tokio::runtime::Handle;
-use transfer::{Download, Error, Fetcher, FetcherOptions, UploadJob, Uploader, UploaderOptions};
+use transfer::{
+    Download, Error, Fetcher, FetcherOptions, UploadJob, UploadLog, Uploader, UploaderOptions,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -22,14 +25,20 @@ struct World {
     store: Store,
     metrics: Arc<Metrics>,
     fetcher: Fetcher,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl World {
     fn new(cache_bytes: u64, requests_max: usize) -> World {
-        let dir = tempfile::tempdir().unwrap();
+        World::over(Fake::new(), tempfile::tempdir().unwrap(), (cache_bytes, requests_max))
+    }
+
+    fn over(
+        bucket: Fake,
+        dir: tempfile::TempDir,
+        (cache_bytes, requests_max): (u64, usize),
+    ) -> World {
         let metrics = Arc::new(Metrics::new());
-        let bucket = Fake::new();
         let options = Options { dir: dir.path().to_owned(), cache: CacheLimit::Bytes(cache_bytes) };
         let store =
             Store::open(options, Arc::new(ManualClock::default()), Arc::clone(&metrics)).unwrap();
@@ -40,7 +49,13 @@ impl World {
             Arc::clone(&metrics),
             FetcherOptions { requests_max, window_bytes_max: 32 * MIB },
         );
-        World { bucket, store, metrics, fetcher, _dir: dir }
+        World { bucket, store, metrics, fetcher, dir }
+    }
+
+    /// The process goes, and another comes.
+    fn reborn(self) -> World {
+        let World { bucket, dir, .. } = self;
+        World::over(bucket, dir, (1 << 30, 16))
     }
 
     /// Puts an object of `size` bytes and returns it with a reader of it.
@@ -56,7 +71,8 @@ impl World {
 
     fn uploader(&self, part_bytes: u64) -> Uploader {
         let options = UploaderOptions { requests_max: 4, part_bytes };
-        let bucket = Arc::new(self.bucket.clone());
+        let log = UploadLog::new(&self.store, Arc::new(ManualClock::default()), "fake://b");
+        let bucket = (Arc::new(self.bucket.clone()) as _, log);
         Uploader::new(bucket, Budget::new(8 * MIB), Arc::new(Rng::seeded(1)), options)
     }
 }
@@ -215,6 +231,41 @@ async fn a_failed_upload_leaves_no_parts_behind_and_gives_the_first_reason() {
     assert!(world.bucket.head(&Key::from("k")).await.is_err());
     // Nothing may still read what the caller now gives up.
     assert!(Arc::into_inner(sealed).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_arrives_after_the_death_of_its_sender_leaves_no_parts_behind() {
+    let world = World::new(1 << 30, 16);
+    let (key, others) = (Key::from("k"), Key::from("l"));
+    let staged = world.store.stage(b"note", Base::Empty).unwrap();
+    staged.write(0, &pattern(MIB)).unwrap();
+    let gate = world.bucket.hold(Op::UploadCreate);
+    let uploader = world.uploader(MIB / 4);
+    let sealed = Arc::new(staged.seal().unwrap());
+    let dying = upload(&uploader, &sealed, "k", Condition::Absent).now_or_never();
+    assert!(dying.is_none(), "it waits at the gate");
+    drop((gate, uploader, sealed, staged));
+
+    let world = world.reborn();
+    let uploader = world.uploader(MIB / 4);
+    uploader.adopt_left().unwrap();
+    uploader.remove_left().await;
+    let options = PutOptions { condition: Condition::Absent, metadata: Metadata::new() };
+    for late in [&key, &others] {
+        world.bucket.upload_create(late, &options).await.unwrap();
+    }
+    uploader.remove_left().await;
+    assert!(world.bucket.uploads(&key).await.unwrap().is_empty());
+    assert_eq!(world.bucket.uploads(&others).await.unwrap().len(), 1, "somebody else's");
+    // That was long enough.
+    world.bucket.upload_create(&key, &options).await.unwrap();
+    uploader.remove_left().await;
+    drop(uploader);
+    let world = world.reborn();
+    let uploader = world.uploader(MIB / 4);
+    uploader.adopt_left().unwrap();
+    uploader.remove_left().await;
+    assert_eq!(world.bucket.uploads_open(), 2);
 }
 
 async fn upload(

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::Timestamp;
 use namespace::Target;
 use parking_lot::Mutex;
 use store::Staged;
@@ -17,8 +16,8 @@ pub(crate) struct Stream {
     wake_at: AtomicU64,
     /// A commit waits for the task to end.
     is_stopped: AtomicBool,
-    /// What the note tells of it.
-    noted: Mutex<Option<Noted>>,
+    /// The id of the upload that has begun, or is about to.
+    id: Mutex<Option<String>>,
     /// Held by the task while it runs, and by who ends the upload.
     state: tokio::sync::Mutex<State>,
 }
@@ -32,23 +31,12 @@ pub(crate) struct State {
     pub(crate) next: u64,
 }
 
-/// An upload as a note tells of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Noted {
-    /// The id that it carries.
-    pub(crate) id: String,
-    /// When it was about to begin.
-    pub(crate) since: Timestamp,
-    /// How the store names it, as soon as that is known.
-    pub(crate) upload: Option<String>,
-}
-
 impl Default for Stream {
     fn default() -> Stream {
         Stream {
             wake_at: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
-            noted: Mutex::default(),
+            id: Mutex::default(),
             state: tokio::sync::Mutex::default(),
         }
     }
@@ -85,14 +73,14 @@ impl Stream {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    /// The note of the file is to tell of this upload.
-    pub(crate) fn note(&self, noted: Noted) {
-        *self.noted.lock() = Some(noted);
+    /// The upload `id` is about to begin.
+    pub(crate) fn begins(&self, id: &str) {
+        *self.id.lock() = Some(id.to_owned());
     }
 
-    /// What the note of the file is to tell of it.
-    pub(crate) fn noted(&self) -> Option<Noted> {
-        self.noted.lock().clone()
+    /// The id of the upload that has begun, or is about to.
+    pub(crate) fn id(&self) -> Option<String> {
+        self.id.lock().clone()
     }
 
     /// Stops the task, if it runs, and waits until nothing is under way any more. The task does
@@ -115,7 +103,7 @@ pub(crate) struct Stopped<'a> {
 impl Stopped<'_> {
     /// Takes over what was sent, and ends it here: the caller completes it or gives it up.
     pub(crate) fn take(&mut self) -> Option<Begun> {
-        *self.stream.noted.lock() = None;
+        *self.stream.id.lock() = None;
         self.state.begun.take()
     }
 }

@@ -15,7 +15,7 @@ use transfer::{Begun, Download, UploadJob};
 use crate::ahead::{Stopped, fits};
 use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, PartsUnderWay, Turn};
+use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
 use crate::vfs::{Commit, Unpublished, Vfs};
 
@@ -54,6 +54,7 @@ impl Vfs {
             .await;
         // What was sent ahead for nothing goes, too.
         drop(self.ending.write().await);
+        self.uploader.remove_left().await;
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
@@ -180,8 +181,6 @@ impl Vfs {
     ) -> Result<Step> {
         let Acknowledged { sealed, aimed } = chosen;
         let sealed = Arc::new(sealed);
-        let is_in_parts = self.stream_from < sealed.size();
-        file.sends_parts(if is_in_parts { PartsUnderWay::Yes } else { PartsUnderWay::No });
         let aimed_now = self.aim_again(file, staged, &aimed).and_then(|now| {
             self.namespace.uploads(file.ino(), &now.upload, name)?;
             Ok(now)
@@ -201,7 +200,6 @@ impl Vfs {
             }
             Err(error) => Err(error),
         };
-        file.sends_parts(PartsUnderWay::No);
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
             Ok((Aimed { target, written, .. }, version)) => {
@@ -279,7 +277,7 @@ impl Vfs {
 
     /// The id of the upload that has begun, else a new one.
     fn upload_id(&self, file: &File) -> String {
-        file.stream.noted().map_or_else(|| self.uploader.new_id(), |noted| noted.id)
+        file.stream.id().unwrap_or_else(|| self.uploader.new_id())
     }
 
     /// Freezes the bytes of now, and notes at once with it what they are to become: sealed bytes

@@ -57,8 +57,6 @@ pub(crate) struct File {
     /// Held while the staged file is told where it belongs, by those who just asked the names; counts
     /// the notes that may be of a moment ago.
     pub(crate) noting: Mutex<u64>,
-    /// Whether an upload of it is under way of which parts would be left if it were cut short.
-    parts_under_way: AtomicBool,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
 }
@@ -66,13 +64,6 @@ pub(crate) struct File {
 /// Whether the names know that a file's bytes are being changed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Announced {
-    Yes,
-    No,
-}
-
-/// Whether an upload is under way of which parts would be left if it were cut short.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PartsUnderWay {
     Yes,
     No,
 }
@@ -188,7 +179,6 @@ impl File {
             acknowledged: Mutex::default(),
             replaces: Mutex::default(),
             noting: Mutex::default(),
-            parts_under_way: AtomicBool::new(false),
             set_id: AtomicBool::new(false),
         }
     }
@@ -215,16 +205,6 @@ impl File {
             let sealing = self.sealing().await;
             *turn.sealing.lock() = Some(sealing);
         }
-    }
-
-    /// An upload of it in parts is about to begin, or over.
-    pub(crate) fn sends_parts(&self, parts: PartsUnderWay) {
-        self.parts_under_way.store(parts == PartsUnderWay::Yes, Ordering::Release);
-    }
-
-    /// Whether an upload of it is under way of which its note has to tell after a crash.
-    pub(crate) fn has_parts_under_way(&self) -> bool {
-        self.parts_under_way.load(Ordering::Acquire)
     }
 
     /// Whether somebody has that right, or waits for it.

@@ -2,25 +2,20 @@
 //! become, and what it replaced.
 //!
 //! ```text
-//!   "quayfs-note-3" NUL volume NUL upload NUL condition NUL version NUL size NUL begun NUL
+//!   "quayfs-note-3" NUL volume NUL upload NUL condition NUL version NUL size NUL
 //!   said NUL after NUL metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
 //! or `is`; `version` is empty for `absent`; `size` is how many bytes that version of the object has,
-//! if bytes that are not here are to be taken from it, else empty; `begun` tells of an upload in parts that
-//! was begun before the file was whole: its id, when it was about to begin (seconds since 1970), and
-//! how the store names it (empty before that is known), with a space between them; else it is empty;
-//! `said` is what else is to be said of the file, as the namespace words it, in hexadecimal digits;
+//! if bytes that are not here are to be taken from it, else empty; `said` is what else is to be said of the file, as the namespace words it, in hexadecimal digits;
 //! `after` has the ids of earlier uploads of the file that may have arrived, with spaces between them:
 //! what one of them made is replaced, too; `metadata` is a line
 //! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 2 have no
-//! `after`, and those of version 1 no `size`, no `begun` and no `said` either.
+//! `after`, and what is behind `size` in them means nothing any more; those of version 1 have no `size` and
+//! no `said` either.
 
-use base::Timestamp;
 use remote::{Condition, Key, Metadata, Version};
-
-use crate::ahead::Noted;
 
 const MAGIC: &[u8] = b"quayfs-note-3";
 const MAGIC_2: &[u8] = b"quayfs-note-2";
@@ -39,8 +34,6 @@ pub(crate) struct Note {
     pub(crate) condition: Condition,
     /// The size of the version that it replaces, if it was made from that one.
     pub(crate) origin_bytes: Option<u64>,
-    /// An upload in parts that was begun before.
-    pub(crate) begun: Option<Noted>,
     /// Earlier uploads of the file that may have arrived.
     pub(crate) after: Vec<String>,
     /// What goes with it.
@@ -78,14 +71,9 @@ impl Note {
             metadata.extend([name, "=", value, "\n"]);
         }
         let size = self.origin_bytes.map(|size| size.to_string()).unwrap_or_default();
-        let begun = self.begun.as_ref().map(|Noted { id, since, upload }| {
-            format!("{id} {} {}", since.secs, upload.as_deref().unwrap_or_default())
-        });
-        let begun = begun.unwrap_or_default();
         let (said, after) = (hex(&self.said), self.after.join(" "));
         let upload = &self.upload;
-        let fields =
-            [&self.volume, upload, condition, version, &size, &begun, &said, &after, &metadata];
+        let fields = [&self.volume, upload, condition, version, &size, &said, &after, &metadata];
         let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
         let mut bytes = fields.join(&0);
         bytes.push(0);
@@ -97,42 +85,27 @@ impl Note {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
         let magic = bytes.split(|&byte| byte == 0).next()?;
         let count = match magic {
-            MAGIC => 11,
-            MAGIC_2 => 10,
+            MAGIC | MAGIC_2 => 10,
             _ => 7,
         };
         let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
         let (volume, upload, condition, version, newer, metadata, key) = match fields[..] {
-            [
-                MAGIC,
-                volume,
-                upload,
-                condition,
-                version,
-                size,
-                begun,
-                said,
-                after,
-                metadata,
-                key,
-            ] => (volume, upload, condition, version, [size, begun, said, after], metadata, key),
-            [MAGIC_2, volume, upload, condition, version, size, begun, said, metadata, key] => {
-                (volume, upload, condition, version, [size, begun, said, b""], metadata, key)
+            [MAGIC, volume, upload, condition, version, size, said, after, metadata, key] => {
+                (volume, upload, condition, version, [size, said, after], metadata, key)
+            }
+            [MAGIC_2, volume, upload, condition, version, size, _, said, metadata, key] => {
+                (volume, upload, condition, version, [size, said, b""], metadata, key)
             }
             [MAGIC_1, volume, upload, condition, version, metadata, key] => {
-                (volume, upload, condition, version, [&b""[..]; 4], metadata, key)
+                (volume, upload, condition, version, [&b""[..]; 3], metadata, key)
             }
             _ => return None,
         };
-        let [size, begun, said, after] = newer;
+        let [size, said, after] = newer;
         let after = str::from_utf8(after).ok()?.split_terminator(' ').map(str::to_owned).collect();
         let origin_bytes = match str::from_utf8(size).ok()? {
             "" => None,
             size => Some(size.parse().ok()?),
-        };
-        let begun = match begun {
-            b"" => None,
-            begun => Some(noted(str::from_utf8(begun).ok()?)?),
         };
         let version = str::from_utf8(version).ok()?;
         let condition = match condition {
@@ -149,7 +122,7 @@ impl Note {
             .map(|item| item.map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect::<Option<Metadata>>()?;
         let (key, said) = (Key::from(key), unhex(said)?);
-        Some(Note { volume, upload, key, condition, origin_bytes, begun, after, metadata, said })
+        Some(Note { volume, upload, key, condition, origin_bytes, after, metadata, said })
     }
 }
 
@@ -163,40 +136,27 @@ fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     digits.len().is_multiple_of(2).then(|| digits.chunks(2).map(byte).collect()).flatten()
 }
 
-fn noted(text: &str) -> Option<Noted> {
-    let mut words = text.splitn(3, ' ');
-    let (id, secs, upload) = (words.next()?, words.next()?, words.next()?);
-    let since = Timestamp { secs: secs.parse().ok()?, nanos: 0 };
-    let upload = Some(upload.to_owned()).filter(|upload| !upload.is_empty());
-    Some(Noted { id: id.to_owned(), since, upload })
-}
-
 #[cfg(test)]
 mod tests {
-    use base::Timestamp;
     use remote::{Condition, Key, Metadata, Version};
 
     use super::Note;
-    use crate::ahead::Noted;
-
     fn note(condition: Condition) -> Note {
         let (volume, upload) = ("s3://b".to_owned(), "7f".to_owned());
         let metadata = [("mode", "33152"), ("uid", "7")];
         let metadata = metadata.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let metadata = Metadata::from(metadata);
-        let since = Timestamp { secs: 9, nanos: 0 };
-        let begun = Some(Noted { id: "8".to_owned(), since, upload: Some("u p".to_owned()) });
         let key = Key::from(&b"a\0b"[..]);
         let said = b"+\0".to_vec();
         let (origin_bytes, after) = (Some(77), vec!["5a".to_owned(), "6b".to_owned()]);
-        Note { volume, upload, key, condition, origin_bytes, begun, after, metadata, said }
+        Note { volume, upload, key, condition, origin_bytes, after, metadata, said }
     }
 
     #[test]
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
         let want =
-            b"quayfs-note-3\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
+            b"quayfs-note-3\0s3://b\x007f\0is\0\"e\"\x0077\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
         assert_eq!(bytes, want);
     }
 
@@ -213,7 +173,6 @@ mod tests {
         let bytes = b"quayfs-note-1\0s3://b\x007f\0is\0\"e\"\0mode=33152\nuid=7\n\0a\0b";
         let want = Note {
             origin_bytes: None,
-            begun: None,
             after: Vec::new(),
             said: Vec::new(),
             ..note(Condition::Is(Version::new("\"e\"")))

@@ -13,14 +13,13 @@ impl Vfs {
     /// What the staged bytes that are to go where `aimed` says tell of themselves.
     pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
         let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
-        let begun = self.upload_in_parts(file, staged.size(), &aimed.upload);
         let said = aimed.said.clone();
         let after = file.earlier_uploads();
         // Where the bytes belong after a crash, not where an upload goes that is about to begin.
         let destination = self.namespace.destination(file.ino());
         let target = destination.as_ref().unwrap_or(&aimed.target);
         let note = self.note(target, &aimed.upload);
-        Note { origin_bytes, begun, after, said, ..note }.to_bytes()
+        Note { origin_bytes, after, said, ..note }.to_bytes()
     }
 
     /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What
@@ -33,8 +32,8 @@ impl Vfs {
                         "" => Vec::new(),
                         _ => self.namespace.said(file.ino()),
                     };
-                    let (begun, after) = (file.stream.noted(), file.earlier_uploads());
-                    Ok(Note { begun, after, said, ..self.note(&target, upload) }.to_bytes())
+                    let after = file.earlier_uploads();
+                    Ok(Note { after, said, ..self.note(&target, upload) }.to_bytes())
                 }
                 Err(error) if error.is_nameless() => Ok(Vec::new()),
                 Err(error) => Err(error),
@@ -53,7 +52,6 @@ impl Vfs {
             key: target.key.clone(),
             condition: target.condition.clone(),
             origin_bytes: None,
-            begun: None,
             after: Vec::new(),
             metadata: target.metadata.clone(),
             said: Vec::new(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use namespace::Belongs;
 use remote::{Condition, Meta, Original, Version};
@@ -32,10 +33,14 @@ enum Found {
     Some,
 }
 
+/// A request that was under way when its sender died has arrived by then.
+const LATE_REQUESTS: Duration = Duration::from_mins(1);
+
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
         let mut recovered = Recovered::default();
+        self.remove_uploads_left().await?;
         let mut found = Found::All;
         for Orphan { staged, note, state } in self.store.orphans()? {
             if note.is_empty() {
@@ -48,7 +53,6 @@ impl Vfs {
             if note.volume != self.options.volume {
                 continue;
             }
-            self.clear_stream(&note).await;
             let Some(note) = self.where_it_belongs(&staged, note, state).await? else {
                 found = Found::Some;
                 recovered.waiting += 1;
@@ -66,6 +70,20 @@ impl Vfs {
             self.namespace.carried_all();
         }
         Ok(recovered)
+    }
+
+    /// Removes uploads in parts that nobody completes any more.
+    async fn remove_uploads_left(&self) -> Result<()> {
+        self.uploader.adopt_left()?;
+        self.uploader.remove_left().await;
+        let (me, clock) = (self.me.clone(), Arc::clone(&self.clock));
+        self.runtime.spawn(async move {
+            clock.sleep(LATE_REQUESTS).await;
+            if let Some(vfs) = me.upgrade() {
+                vfs.uploader.remove_left().await;
+            }
+        });
+        Ok(())
     }
 
     /// The note of what was renamed names its new object from now on. `None` if that has to wait.

@@ -9,30 +9,22 @@
 //!   written   ████████████████████████████████░░░
 //!   parts     |sent    |sent    |under way|      |
 //! ```
-//!
-//! An upload leaves parts in the bucket that nobody sees and somebody pays for. So the note of the staged
-//! file tells of it before it is begun, and whoever finds the note after a crash removes them.
 
 use std::sync::Arc;
 
-use base::Timestamp;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use namespace::Target;
 use store::Staged;
 use transfer::{Begun, Early, Making};
 
-use crate::ahead::{Noted, State};
+use crate::ahead::State;
 use crate::errno::Result;
 use crate::file::{Bytes, File, Mapped, Named};
-use crate::note::Note;
 use crate::vfs::Vfs;
 
 /// Parts of one file that are under way at a time.
 const PARTS_MAX: usize = 8;
-
-/// How much earlier than we note it an upload may seem to have begun, by the store's clock.
-const CLOCKS_DIFFER_SECS: i64 = 60;
 
 impl Vfs {
     /// A file has grown to `end`.
@@ -104,8 +96,7 @@ impl Vfs {
         failed.map(|()| wake_at)
     }
 
-    /// Begins an upload of what the file will be; its note tells of it before. Parts from `first` on
-    /// are sent ahead, and what is to be copied before them comes with it.
+    /// Begins an upload of what the file will be. Parts from `first` on are sent ahead, and what is to be copied before them comes with it.
     async fn begin(
         &self,
         file: &Arc<File>,
@@ -114,54 +105,19 @@ impl Vfs {
         let target = self.namespace.target(file.ino())?;
         let origin = self.origin(file, &target);
         let Target { key, condition, metadata, .. } = target;
-        let since = self.about_now();
         let id = self.uploader.new_id();
-        file.stream.note(Noted { id: id.clone(), since, upload: None });
-        self.note_stream(file, staged)?;
+        file.stream.begins(&id);
         let begin = self.uploader.begin((staged, first), (&key, &condition, &metadata), id);
         let begun = begin.await?;
-        let (id, upload) = (begun.id.clone(), Some(begun.upload.0.clone()));
-        file.stream.note(Noted { id, since, upload });
-        if let Err(error) = self.note_stream(file, staged) {
-            // It is found by its time.
-            tracing::warn!(%error, "an upload that has begun is not noted");
-        }
         let identity = staged.origin();
         let original = origin.as_ref().and_then(|origin| origin.original(identity.as_deref()));
         let copies = original.map(|original| self.uploader.copy_ahead(&begun, original));
         Ok((begun, copies.unwrap_or_default()))
     }
 
-    /// The note tells of what was begun, and still of a version that a close was told is safe.
-    fn note_stream(&self, file: &File, staged: &Staged) -> Result<()> {
-        // Who seals meanwhile sees that the note was written, and writes it once more.
-        let mut notes = file.noting.lock();
-        let acknowledged = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
-        let name = file.state.read().name;
-        let note = match (acknowledged, name) {
-            (Some(aimed), Named::Yes) => self.note_aimed(file, staged, &aimed),
-            (_, name) => self.note_of(file, name, "")?,
-        };
-        *notes += 1;
-        Ok(staged.set_note(&note)?)
-    }
-
-    /// What the note of a file of `size` bytes is to tell of the upload `id` in parts that has begun, or
-    /// is about to.
-    pub(crate) fn upload_in_parts(&self, file: &File, size: u64, id: &str) -> Option<Noted> {
-        let begins = || Noted { id: id.to_owned(), since: self.about_now(), upload: None };
-        file.stream.noted().or_else(|| (self.stream_from < size).then(begins))
-    }
-
-    /// No upload that begins from now on has begun before this, by the store's clock.
-    fn about_now(&self) -> Timestamp {
-        let secs = self.clock.wall().secs - CLOCKS_DIFFER_SECS;
-        Timestamp { secs, nanos: 0 }
-    }
-
     /// Gives up what was sent ahead of a file that will not be published.
     pub(crate) fn end_stream(&self, file: &Arc<File>) {
-        if file.stream.noted().is_none() {
+        if file.stream.id().is_none() {
             return;
         }
         let (uploader, file) = (Arc::clone(&self.uploader), Arc::clone(file));
@@ -179,27 +135,12 @@ impl Vfs {
     /// As [`Vfs::end_stream`], and waits for it: what is to lose its name, or to get another, has a note
     /// that tells where its parts are only until then.
     pub(crate) async fn end_ahead(&self, file: &File) {
-        if file.stream.noted().is_none() {
+        if file.stream.id().is_none() {
             return;
         }
         let begun = file.stream.stop().await.take();
         if let Some(begun) = begun {
             self.uploader.end(&begun).await;
-        }
-    }
-
-    /// Removes the parts of a file that was found after a crash.
-    pub(crate) async fn clear_stream(&self, note: &Note) {
-        let Some(Noted { since, upload, .. }) = &note.begun else { return };
-        let mut cleared = Ok(());
-        if let Some(upload) = upload {
-            let upload = remote::UploadId(upload.clone());
-            cleared = self.uploader.give_up(&note.key, &upload).await;
-        }
-        // One that was begun later, or before it was noted.
-        let cleared = cleared.and(self.uploader.give_up_since(&note.key, *since).await);
-        if let Err(error) = cleared {
-            tracing::warn!(key = %note.key, %error, "parts that were sent ahead could not be removed");
         }
     }
 }

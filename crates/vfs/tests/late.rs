@@ -23,7 +23,7 @@ use remote::{Key, Remote};
 use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
-use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
 use vfs::{Access, Commit, DirtyLimit, Vfs, VfsOptions};
 
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -143,8 +143,9 @@ fn file_system(
         Arc::clone(&metrics),
         FetcherOptions { requests_max: 8, window_bytes_max: 8 << 20 },
     );
+    let log = UploadLog::new(&store, Arc::clone(&clock), "fake://b");
     let uploading = UploaderOptions { requests_max: 64, part_bytes: 1 << 20 };
-    let uploader = Uploader::new(remote, budget, Arc::new(Rng::from_entropy()), uploading);
+    let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::from_entropy()), uploading);
     let options = VfsOptions {
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,

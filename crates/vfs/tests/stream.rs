@@ -12,8 +12,8 @@ use proptest::prelude::{
 };
 use quayfs_vfs::{Access, DirtyLimit};
 use remote::fake::{Fake, Gate, Op};
-use remote::{ErrorKind, Key};
-use world::{KIB, MIB, PART, World, killed, name, pattern};
+use remote::{ErrorKind, Key, Metadata, PartCopies};
+use world::{KIB, MIB, PART, World, killed, killed_behind, name, pattern, store_with};
 
 /// So many whole parts, and a tail.
 const PARTS: usize = 20;
@@ -173,7 +173,7 @@ fn a_death_leaves_no_parts_behind() {
 
 #[test]
 fn an_upload_that_died_before_it_was_noted_leaves_no_parts_behind() {
-    let (world, ..) = killed(|| async {
+    let (world, ..) = killed_behind(|| async {
         let world = World::over(Fake::new());
         let handle = world.create("a").await;
         world.bucket.lose_next_answer(Op::UploadCreate);
@@ -184,8 +184,35 @@ fn an_upload_that_died_before_it_was_noted_leaves_no_parts_behind() {
         // The second try waits for ever, and the first has left an upload.
         gate.arrived(2).await;
         assert_eq!(world.bucket.uploads_open(), 1);
-        std::mem::forget(gate);
-        world
+        (world, gate)
+    });
+    assert_eq!(world.bucket.uploads_open(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_that_could_not_be_removed_are_removed_later() {
+    let (world, handle, ..) = streamed().await;
+    world.bucket.fail_next(Op::UploadAbort, ErrorKind::Denied);
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    world.close(handle).await.unwrap();
+    assert_eq!(world.bucket.uploads_open(), 1);
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.bucket.uploads_open(), 0);
+}
+
+#[test]
+fn a_death_in_the_middle_of_an_edit_leaves_no_parts_behind() {
+    let (world, ..) = killed_behind(|| async {
+        let world =
+            World::over(Fake::with(store_with(PartCopies::AnyRange { bytes_max: 5 << 30 })));
+        world.bucket.insert(&Key::from("a"), pattern(SIZE), Metadata::new());
+        let handle = world.open("a", Access::ReadWrite).await;
+        let gate = world.bucket.hold(Op::UploadComplete);
+        world.write(handle, 5, b"edited").await;
+        let syncing = tokio::spawn(world.vfs().fsync(handle));
+        gate.arrived(1).await;
+        assert_eq!(world.bucket.uploads_open(), 1);
+        (world, (gate, syncing))
     });
     assert_eq!(world.bucket.uploads_open(), 0);
 }

@@ -46,10 +46,6 @@ impl Vfs {
             self.end_ahead(file).await;
         }
         let ino = self.namespace.unlink(parent, &name).await?;
-        if let Some(file) = file.filter(|file| file.has_parts_under_way()) {
-            // Only its note tells where its parts are.
-            drop(file.turn().await);
-        }
         self.unname(ino);
         Ok(())
     }

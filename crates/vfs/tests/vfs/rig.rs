@@ -13,7 +13,7 @@ use remote::fake::{Fake, Op};
 use remote::{Key, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
 use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Vfs, VfsOptions, errno};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -82,9 +82,14 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         Arc::clone(&metrics),
         fetching,
     );
+    let log = UploadLog::new(&store, clock.clone(), "fake://b");
     let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
-    let uploader =
-        Uploader::new(remote, budget, Arc::new(Rng::seeded(std::process::id().into())), uploading);
+    let uploader = Uploader::new(
+        (remote, log),
+        budget,
+        Arc::new(Rng::seeded(std::process::id().into())),
+        uploading,
+    );
     let options = VfsOptions {
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,

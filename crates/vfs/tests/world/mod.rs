@@ -17,7 +17,7 @@ use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Faults, Store};
 use tokio::runtime::{Handle, Runtime};
-use transfer::{Fetcher, FetcherOptions, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -189,9 +189,18 @@ impl Grave {
 pub(crate) fn killed<L: Future<Output = World>>(
     life: impl FnOnce() -> L,
 ) -> (World, Recovered, Runtime) {
+    killed_behind(|| async { (life().await, ()) })
+}
+
+/// As [`killed`]; what comes with the world, such as a shut gate, is dropped after the death.
+pub(crate) fn killed_behind<T, L: Future<Output = (World, T)>>(
+    life: impl FnOnce() -> L,
+) -> (World, Recovered, Runtime) {
     let runtime = Runtime::new().unwrap();
-    let grave = runtime.block_on(life()).die();
+    let (world, held) = runtime.block_on(life());
+    let grave = world.die();
     drop(runtime);
+    drop(held);
     let runtime = Runtime::new().unwrap();
     let (world, recovered) = runtime.block_on(grave.rise());
     (world, recovered, runtime)
@@ -258,10 +267,11 @@ pub(crate) fn file_system(
         Arc::clone(&metrics),
         FetcherOptions { requests_max: 8, window_bytes_max: MIB },
     );
+    let log = UploadLog::new(&store, clock.clone(), "fake://b");
     let uploading = UploaderOptions { requests_max: 64, part_bytes: PART };
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
-    let uploader = Uploader::new(remote, budget, Arc::new(Rng::seeded(seed)), uploading);
+    let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::seeded(seed)), uploading);
     let options =
         VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40, commit, dirty_limit };
     let (names, disk) = (namespace, store.clone());
