@@ -14,7 +14,6 @@ mod lists;
 mod recorded;
 mod sign;
 mod text;
-mod xml;
 
 pub use connect::{AzureCredentials, AzureOptions, ConnectionStringError};
 

@@ -26,6 +26,7 @@ mod s3;
 mod secret;
 mod trouble;
 mod upload_id;
+mod xml;
 
 pub use azure::{Azure, AzureCredentials, AzureOptions, ConnectionStringError};
 pub use backoff::RetryOptions;

@@ -1,64 +1,64 @@
-//! S3 and what speaks its language, through Amazon's own library.
+//! S3 and what speaks its language: what moves bytes goes [straight](direct), all else through Amazon's
+//! own library.
 //!
 //! Keys go out byte for byte: nothing is normalised, and what is not UTF-8 is refused, because S3
 //! itself refuses it. The library repeats nothing; that is `retry`'s business.
 
 mod body;
 mod connect;
+mod direct;
 mod fault;
+mod keys;
 mod large;
 mod page;
 mod part;
+mod place;
 mod server;
+mod sign;
 mod text;
 
 pub use connect::{Addressing, Credentials, S3Options};
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
-use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, EncodingType};
-use base::ByteRange;
+use base::{ByteRange, Clock};
 use bytes::Bytes;
+use http::Method;
+use tokio::sync::OnceCell;
 
+use crate::http::{Answer, Asked, Http, range_header, ranged};
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
     Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
     UploadId, Version, metadata,
 };
+use direct::{Asker, Call, Direct};
+use keys::Keys;
+use place::Place;
 use server::PartChecks;
+use sign::Payload;
 
 /// How long a large upload's answer may take, sending its bytes included; one that stands still is
 /// given up long before. One value for all, because each has its own pool of connections.
 const UPLOAD_MAX: Duration = Duration::from_mins(15);
 
-/// Up to here an upload has no more time than any other call: a line that is slower is down.
-const SMALL_BYTES_MAX: usize = 1 << 20;
-
 /// One bucket of S3.
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
+    direct: Arc<OnceCell<Direct>>,
+    asker: Asker,
     bucket: String,
-    payload: Payload,
     part_checks: PartChecks,
     /// The largest object that is copied in one request.
     copy_bytes_max: u64,
-}
-
-/// Whether what is sent is part of the signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Payload {
-    /// On a line that others can write to.
-    Signed,
-    /// TLS keeps others out, and a hash costs more than all the rest of an upload.
-    Plain,
 }
 
 impl fmt::Debug for S3 {
@@ -69,7 +69,7 @@ impl fmt::Debug for S3 {
 
 impl S3 {
     /// A client for the bucket. That it can be used shows the first call.
-    pub async fn connect(options: S3Options) -> Result<S3> {
+    pub async fn connect(options: S3Options, clock: Arc<dyn Clock>) -> Result<S3> {
         let key = Key::from(options.bucket.as_str());
         if options.bucket.is_empty() || options.bucket.contains('/') {
             let error = Error::new(ErrorKind::Unsupported, "connect", &key);
@@ -77,49 +77,36 @@ impl S3 {
         }
         let insecure = options.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
         let payload = if insecure { Payload::Signed } else { Payload::Plain };
-        let client = connect::client(&options).await;
+        let (client, provider) = connect::client(&options).await;
         let part_checks = match (payload, &options.endpoint) {
             (Payload::Signed, _) => PartChecks::Signature,
             (Payload::Plain, None) => PartChecks::Announced,
             (Payload::Plain, Some(_)) => server::part_checks(&client, &options.bucket).await,
         };
-        let copy_bytes_max = options.copy_bytes_max;
-        Ok(S3 { client, bucket: options.bucket, payload, part_checks, copy_bytes_max })
+        let keys = provider.map(|provider| Arc::new(Keys::new(provider, Arc::clone(&clock))));
+        let asker =
+            Asker { http: Http::new(options.patience, Arc::clone(&clock)), clock, keys, payload };
+        let S3Options { bucket, copy_bytes_max, .. } = options;
+        Ok(S3 { client, direct: Arc::default(), asker, bucket, part_checks, copy_bytes_max })
+    }
+
+    /// The way for calls that move bytes; found with the first of them, for it takes credentials.
+    async fn direct(&self) -> Result<&Direct> {
+        let found = async || {
+            let place = Place::of(&self.client, &self.bucket).await?;
+            Ok(Direct::new(self.asker.clone(), place))
+        };
+        self.direct.get_or_try_init(found).await
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Answer> {
+        self.direct().await?.send(call).await
     }
 
     /// Metadata must survive the way through HTTP headers.
     fn check_metadata(op: &'static str, key: &Key, metadata: &Metadata) -> Result<()> {
         metadata::check_header_values(metadata)
             .map_err(|words| Error::new(ErrorKind::Unsupported, op, key).because(words))
-    }
-
-    async fn put_bytes(
-        &self,
-        key: &Key,
-        bytes: Bytes,
-        options: &PutOptions,
-    ) -> Result<Option<String>> {
-        let op = "put";
-        let (crc32c, length) = (text::crc32c(&bytes), bytes.len());
-        let (if_match, if_none_match) = conditions(&options.condition);
-        let request = self
-            .client
-            .put_object()
-            .bucket(&self.bucket)
-            .key(name(op, key)?)
-            .set_if_match(if_match)
-            .set_if_none_match(if_none_match)
-            .set_metadata(Some(options.metadata.clone().into_iter().collect()))
-            .checksum_crc32_c(crc32c)
-            .body(ByteStream::from(bytes))
-            .customize()
-            .config_override(patient_with(length));
-        let request = match self.payload {
-            Payload::Signed => request,
-            Payload::Plain => request.disable_payload_signing(),
-        };
-        let put = request.send().await;
-        Ok(put.map_err(|error| of_write(op, key, &options.condition, &error))?.e_tag)
     }
 }
 
@@ -144,24 +131,6 @@ fn conditions(condition: &Condition) -> (Option<String>, Option<String>) {
     }
 }
 
-/// As [`fault::of_call`]; what is to be replaced and is not there has been changed.
-fn of_write<E>(
-    op: &'static str,
-    key: &Key,
-    condition: &Condition,
-    error: &SdkError<E, HttpResponse>,
-) -> Error
-where
-    E: ProvideErrorMetadata + std::error::Error + 'static,
-{
-    let no_such_key = error.code() == Some("NoSuchKey");
-    let mut error = fault::of_call(op, key, error);
-    if no_such_key && matches!(condition, Condition::Is(_)) {
-        error.kind = ErrorKind::Changed;
-    }
-    error
-}
-
 fn version_of(op: &'static str, key: &Key, etag: Option<String>) -> Result<Version> {
     let etag = etag.filter(|etag| !etag.is_empty());
     let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no etag");
@@ -172,11 +141,6 @@ fn version_of(op: &'static str, key: &Key, etag: Option<String>) -> Result<Versi
 fn patient() -> aws_sdk_s3::config::Builder {
     let timeouts = TimeoutConfig::builder().read_timeout(UPLOAD_MAX).build();
     aws_sdk_s3::Config::builder().timeout_config(timeouts)
-}
-
-/// As much time as an upload of `length` bytes may take.
-fn patient_with(length: usize) -> aws_sdk_s3::config::Builder {
-    if length <= SMALL_BYTES_MAX { aws_sdk_s3::Config::builder() } else { patient() }
 }
 
 #[async_trait]
@@ -194,29 +158,17 @@ impl Remote for S3 {
 
     async fn head(&self, key: &Key) -> Result<Meta> {
         let op = "head";
-        let request = self.client.head_object().bucket(&self.bucket).key(name(op, key)?);
-        let found = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
-        let size = found.content_length.and_then(|size| u64::try_from(size).ok());
-        let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no size");
-        Ok(Meta {
-            size: size.ok_or_else(missing)?,
-            modified: text::timestamp(found.last_modified.as_ref()),
-            metadata: found.metadata.unwrap_or_default().into_iter().collect(),
-            version: version_of(op, key, found.e_tag)?,
-        })
+        let answer = self.send(Call::new(op, Method::HEAD, key)).await?;
+        direct::meta(op, key, &answer)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
-        let op = "get";
-        let request = self
-            .client
-            .get_object()
-            .bucket(&self.bucket)
-            .key(name(op, key)?)
-            .range(text::range(range))
-            .set_if_match(version.map(|version| version.as_str().to_owned()));
-        let found = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
-        body::checked(key, range, version, found)
+        let call = Call::new("get", Method::GET, key)
+            .header("range", range_header(range))
+            .maybe("if-match", version.map(|version| version.as_str().to_owned()));
+        let answer = self.send(call).await?;
+        let found = answer.header("etag").map(Version::new);
+        ranged(Asked { key, range, version }, answer, found.as_ref(), None)
     }
 
     async fn get_whole(
@@ -226,25 +178,28 @@ impl Remote for S3 {
         bytes_max: u64,
     ) -> Result<Fresh> {
         let op = "get whole";
-        let request = self
-            .client
-            .get_object()
-            .bucket(&self.bucket)
-            .key(name(op, key)?)
-            .set_if_none_match(unless.map(|version| version.as_str().to_owned()));
-        match request.send().await {
-            Ok(found) => body::whole(op, key, (unless, bytes_max), found).await,
-            Err(error) if error.raw_response().is_some_and(|raw| raw.status().as_u16() == 304) => {
-                Ok(Fresh::Same)
-            }
-            Err(error) => Err(fault::of_call(op, key, &error)),
+        let call = Call::new(op, Method::GET, key)
+            .maybe("if-none-match", unless.map(|version| version.as_str().to_owned()));
+        let answer = self.send(call).await?;
+        if answer.status() == 304 {
+            return Ok(Fresh::Same);
         }
+        body::whole(op, key, (unless, bytes_max), answer).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
-        S3::check_metadata("put", key, &options.metadata)?;
-        let etag = self.put_bytes(key, bytes, options).await?;
-        version_of("put", key, etag)
+        let op = "put";
+        S3::check_metadata(op, key, &options.metadata)?;
+        let (if_match, if_none_match) = conditions(&options.condition);
+        let call = Call::new(op, Method::PUT, key)
+            .maybe("if-match", if_match)
+            .maybe("if-none-match", if_none_match)
+            .header("x-amz-checksum-crc32c", text::crc32c(&bytes))
+            .metadata(&options.metadata)
+            .body(bytes);
+        let sent = self.send(call).await;
+        let answer = sent.map_err(|error| fault::of_replacing(error, &options.condition))?;
+        direct::version(op, key, &answer)
     }
 
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
@@ -274,28 +229,17 @@ impl Remote for S3 {
         bytes: Bytes,
     ) -> Result<PartTag> {
         let op = "upload part";
-        let length = bytes.len();
         let crc32c = match self.part_checks {
             PartChecks::Signature => None,
             PartChecks::Announced | PartChecks::Unannounced => Some(text::crc32c(&bytes)),
         };
-        let request = self
-            .client
-            .upload_part()
-            .bucket(&self.bucket)
-            .key(name(op, key)?)
-            .upload_id(&upload.0)
-            .part_number(number(part))
-            .set_checksum_crc32_c(crc32c.clone())
-            .body(ByteStream::from(bytes))
-            .customize()
-            .config_override(patient_with(length));
-        let request = match self.payload {
-            Payload::Signed => request,
-            Payload::Plain => request.disable_payload_signing(),
-        };
-        let sent = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
-        let version = version_of(op, key, sent.e_tag)?;
+        let call = Call::new(op, Method::PUT, key)
+            .query("partNumber", number(part).to_string())
+            .query("uploadId", &upload.0)
+            .maybe("x-amz-checksum-crc32c", crc32c.clone())
+            .body(bytes);
+        let answer = self.send(call).await?;
+        let version = direct::version(op, key, &answer)?;
         let told = crc32c.filter(|_| self.part_checks == PartChecks::Announced);
         Ok(text::part_tag(version.as_str(), told.as_deref()))
     }
@@ -341,7 +285,8 @@ impl Remote for S3 {
             .customize()
             .config_override(patient());
         let done = request.send().await;
-        let done = done.map_err(|error| of_write(op, key, condition, &error))?;
+        let done =
+            done.map_err(|error| fault::of_replacing(fault::of_call(op, key, &error), condition))?;
         version_of(op, key, done.e_tag)
     }
 

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use aws_smithy_types::base64;
 use base::ByteRange;
 
-use super::xml;
+use crate::xml;
 use crate::{Condition, PartNumber, PartTag, Version};
 
 /// The name of a block: all names of a blob's blocks must have one length.

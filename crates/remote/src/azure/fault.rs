@@ -3,7 +3,7 @@
 use crate::http::{Answer, kind_of_status, retry_after};
 use crate::{Error, ErrorKind, Key, ProviderError, Trouble};
 
-use super::xml;
+use crate::xml;
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
 

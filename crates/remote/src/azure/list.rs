@@ -3,7 +3,8 @@
 use crate::http::{decode, encode, parse_http_date};
 use crate::{Entry, Key, ListRequest, Meta, Metadata, Page};
 
-use super::{text, xml};
+use super::text;
+use crate::xml;
 
 /// Where a listing goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use aws_config::meta::region::RegionProviderChain;
 use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider};
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
-use aws_config::{BehaviorVersion, ConfigLoader, Region};
+use aws_config::{BehaviorVersion, Region};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
@@ -119,18 +119,19 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A client for the bucket, in its region.
-pub(super) async fn client(options: &S3Options) -> Client {
+/// A client for the bucket, in its region, and as whom it asks.
+pub(super) async fn client(options: &S3Options) -> (Client, Option<SharedCredentialsProvider>) {
     let http = http_client();
     let metadata_service = metadata_service(&http);
     let region = region(options, &metadata_service).await;
-    let client = client_in(options, &http, metadata_service.clone(), region.clone()).await;
+    let (client, provider) =
+        client_in(options, &http, metadata_service.clone(), region.clone()).await;
     if options.endpoint.is_some() {
-        return client;
+        return (client, provider);
     }
     match bucket_region(&client, &options.bucket).await {
         Some(own) if own != region => client_in(options, &http, metadata_service, own).await,
-        Some(_) | None => client,
+        Some(_) | None => (client, provider),
     }
 }
 
@@ -139,7 +140,7 @@ async fn client_in(
     http: &SharedHttpClient,
     metadata_service: imds::Client,
     region: Region,
-) -> Client {
+) -> (Client, Option<SharedCredentialsProvider>) {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(options.patience.min(CONNECT_MAX))
         .read_timeout(options.patience.min(ANSWER_MAX))
@@ -156,7 +157,15 @@ async fn client_in(
         // We send and keep our own.
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
-    let loader = with_credentials(loader, options, http, metadata_service, region).await;
+    let provider = credentials(options, http, metadata_service, region).await;
+    let loader = match &options.credentials {
+        Credentials::Profile(name) => loader.profile_name(name),
+        Credentials::Default | Credentials::Anonymous | Credentials::Static { .. } => loader,
+    };
+    let loader = match &provider {
+        Some(provider) => loader.credentials_provider(provider.clone()),
+        None => loader.no_credentials(),
+    };
     let loader = match &options.endpoint {
         Some(endpoint) => loader.endpoint_url(endpoint),
         None => loader,
@@ -171,36 +180,34 @@ async fn client_in(
         .force_path_style(in_path)
         .interceptor(NoPages)
         .build();
-    Client::from_conf(config)
+    (Client::from_conf(config), provider)
 }
 
-async fn with_credentials(
-    loader: ConfigLoader,
+/// As whom to ask, if not as no one.
+async fn credentials(
     options: &S3Options,
     http: &SharedHttpClient,
     metadata_service: imds::Client,
     region: Region,
-) -> ConfigLoader {
+) -> Option<SharedCredentialsProvider> {
     let provider_config = ProviderConfig::without_region()
         .with_http_client(http.clone())
         .with_region(Some(region.clone()));
     match &options.credentials {
-        Credentials::Anonymous => loader.no_credentials(),
+        Credentials::Anonymous => None,
         Credentials::Default => {
             let chain = DefaultCredentialsChain::builder()
                 .configure(provider_config)
                 // Without it the chain would look for one itself, and wait for the machine's.
                 .region(region)
                 .imds_client(metadata_service);
-            loader.credentials_provider(SharedCredentialsProvider::new(chain.build().await))
+            Some(SharedCredentialsProvider::new(chain.build().await))
         }
         Credentials::Profile(name) => {
             let profile = ProfileFileCredentialsProvider::builder()
                 .configure(&provider_config)
                 .profile_name(name);
-            loader
-                .profile_name(name)
-                .credentials_provider(SharedCredentialsProvider::new(profile.build()))
+            Some(SharedCredentialsProvider::new(profile.build()))
         }
         Credentials::Static { access_key_id, secret_access_key, session_token } => {
             let (id, secret) = (access_key_id.clone(), secret_access_key.clone());
@@ -211,7 +218,7 @@ async fn with_credentials(
                 None,
                 "options",
             );
-            loader.credentials_provider(SharedCredentialsProvider::new(credentials))
+            Some(SharedCredentialsProvider::new(credentials))
         }
     }
 }

@@ -7,9 +7,13 @@ use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::RequestId as _;
 
-use crate::{Error, ErrorKind, Key, ProviderError, Trouble};
+use crate::http::Answer;
+use crate::{Condition, Error, ErrorKind, Key, ProviderError, Trouble, xml};
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
+
+/// An error's words fit into this.
+const WORDS_BYTES_MAX: usize = 64 << 10;
 
 /// The error of a call that the SDK gave up on.
 pub(super) fn of_call<E>(op: &'static str, key: &Key, error: &SdkError<E, HttpResponse>) -> Error
@@ -18,10 +22,10 @@ where
 {
     let (kind, provider) = match error {
         SdkError::ServiceError(service) => {
-            of_answer(service.raw(), service.err().code(), service.err().message())
+            of_raw(service.raw(), service.err().code(), service.err().message())
         }
         SdkError::ResponseError(unreadable) => {
-            let (kind, provider) = of_answer(unreadable.raw(), None, Some(&chain(error)));
+            let (kind, provider) = of_raw(unreadable.raw(), None, Some(&chain(error)));
             // A page that is no S3 answer under a good status: something between us and S3 spoke.
             (if kind == ErrorKind::Unavailable { TRANSIENT } else { kind }, provider)
         }
@@ -53,19 +57,61 @@ fn of_local(error: &(dyn std::error::Error + 'static)) -> (ErrorKind, ProviderEr
     }
 }
 
-fn of_answer(
+fn of_raw(
     raw: &HttpResponse,
     code: Option<&str>,
     message: Option<&str>,
 ) -> (ErrorKind, ProviderError) {
-    let status = raw.status().as_u16();
+    let headers = raw.headers();
+    of_status(raw.status().as_u16(), |name| headers.get(name), (code, message))
+}
+
+/// The error that an answer of a direct call which is no success speaks of.
+pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer) -> Error {
+    let status = answer.status();
+    let headers: Vec<(String, String)> =
+        answer.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let header = |name: &str| {
+        headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    };
+    // A body that does not come changes nothing of what the status says.
+    let body = answer.bytes(WORDS_BYTES_MAX).await.unwrap_or_default();
+    let said = xml::parse(&body).filter(|root| root.name == "Error");
+    let text = |name| said.as_ref().and_then(|said| said.text_of(name));
+    let (kind, provider) = of_status(status, header, (text("Code"), text("Message")));
+    let request_id = header("x-amz-request-id").map(str::to_owned);
+    Error::new(kind, op, key).because(ProviderError { request_id, ..provider })
+}
+
+/// As `error`; what is to be replaced and is not there has been changed.
+pub(super) fn of_replacing(error: Error, condition: &Condition) -> Error {
+    let is_gone = matches!(condition, Condition::Is(_)) && code_of(&error) == Some("NoSuchKey");
+    if is_gone { Error { kind: ErrorKind::Changed, ..error } } else { error }
+}
+
+fn code_of(error: &Error) -> Option<&str> {
+    let provider = error.source.as_ref()?.downcast_ref::<ProviderError>()?;
+    Some(&provider.code)
+}
+
+/// There is nobody to ask as.
+pub(super) fn of_credentials(op: &'static str, key: &Key, error: &CredentialsError) -> Error {
+    let (kind, provider) = of_local(error);
+    Error::new(kind, op, key).because(provider)
+}
+
+fn of_status<'a>(
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    (code, message): (Option<&str>, Option<&str>),
+) -> (ErrorKind, ProviderError) {
     let (mut kind, trouble) = code.and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
     if let ErrorKind::Transient { retry_after } = &mut kind {
-        *retry_after = raw.headers().get("retry-after").and_then(retry_after_of);
+        *retry_after = header("retry-after").and_then(retry_after_of);
     }
     let code = code.map_or_else(|| format!("HTTP {status}"), str::to_owned);
     let mut message = message.unwrap_or("no further words").to_owned();
-    if let Some(region) = raw.headers().get("x-amz-bucket-region")
+    if let Some(region) = header("x-amz-bucket-region")
         && trouble == Trouble::WrongRegion
     {
         message = format!("{message} (the bucket is in {region})");

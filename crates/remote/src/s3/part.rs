@@ -4,6 +4,7 @@ use aws_sdk_s3::types::EncodingType;
 use base::ByteRange;
 
 use super::{S3, fault, name, number, patient, text, version_of};
+use crate::http::range_header;
 use crate::{
     Error, ErrorKind, Key, Original, PartNumber, PartTag, Result, UNFINISHED_MAX, Unfinished,
     UploadId,
@@ -41,7 +42,7 @@ impl S3 {
             .part_number(number(part))
             .copy_source(text::copy_source(&self.bucket, name(op, from)?))
             .copy_source_if_match(original.version.as_str())
-            .set_copy_source_range((!whole).then(|| text::range(range)))
+            .set_copy_source_range((!whole).then(|| range_header(range)))
             .customize()
             .config_override(patient());
         let sent = request.send().await.map_err(|error| fault::of_call(op, from, &error))?;

@@ -4,22 +4,9 @@ use std::fmt::Write as _;
 
 use aws_sdk_s3::primitives::DateTime;
 use aws_smithy_types::base64;
-use base::{ByteRange, Timestamp};
+use base::Timestamp;
 
 use crate::PartTag;
-
-/// `range` as a request header.
-pub(super) fn range(range: ByteRange) -> String {
-    format!("bytes={}-{}", range.start(), range.end() - 1)
-}
-
-/// The bytes and the object's size that a `Content-Range` header speaks of.
-pub(super) fn parse_content_range(header: &str) -> Option<(ByteRange, u64)> {
-    let (range, size) = header.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let end = last.parse::<u64>().ok()?.checked_add(1)?;
-    Some((ByteRange::new(first.parse().ok()?, end)?, size.parse().ok()?))
-}
 
 /// What `x-amz-copy-source` names an object by.
 pub(super) fn copy_source(bucket: &str, key: &str) -> String {
@@ -84,9 +71,7 @@ pub(super) fn parse_part_tag(tag: &PartTag) -> (&str, Option<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use base::ByteRange;
-
-    use super::{copy_source, crc32c, decode_listed, parse_content_range};
+    use super::{copy_source, crc32c, decode_listed};
 
     #[test]
     fn a_copy_source_keeps_every_byte_of_the_key() {
@@ -104,15 +89,6 @@ mod tests {
             ("%zz", None),
         ] {
             assert_eq!(decode_listed(text).as_deref(), want, "{text}");
-        }
-    }
-
-    #[test]
-    fn only_a_whole_content_range_is_understood() {
-        let range = ByteRange::new(5, 10).unwrap();
-        assert_eq!(parse_content_range("bytes 5-9/100"), Some((range, 100)));
-        for wrong in ["bytes */100", "bytes 5-9/*", "5-9/100", "bytes 9-5/100", ""] {
-            assert_eq!(parse_content_range(wrong), None, "{wrong}");
         }
     }
 

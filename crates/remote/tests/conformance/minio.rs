@@ -1,7 +1,9 @@
 //! A real `MinIO` on loopback, for the length of a test.
 
 use std::process::Command;
+use std::sync::Arc;
 
+use base::SystemClock;
 use quayfs_remote::{Credentials, ErrorKind, Key, Remote as _, S3, S3Options};
 
 use crate::process::{Process, START_TRIES_MAX, free_port, pause, tool};
@@ -35,7 +37,7 @@ impl Server {
     /// A fresh bucket. `MinIO` takes a folder of its data for one.
     pub(crate) async fn bucket(&self, name: &str) -> S3 {
         std::fs::create_dir_all(self.data.path().join(name)).unwrap();
-        let bucket = S3::connect(self.options(name)).await.unwrap();
+        let bucket = S3::connect(self.options(name), Arc::new(SystemClock::new())).await.unwrap();
         // It says that it lives before it knows its users and its disks.
         for _ in 0..START_TRIES_MAX {
             match bucket.head(&Key::from("missing")).await {

@@ -1,6 +1,8 @@
 //! What S3's failures look like from here, against a real server.
 
-use base::ByteRange;
+use std::sync::Arc;
+
+use base::{ByteRange, SystemClock};
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use futures::future::try_join_all;
@@ -37,7 +39,7 @@ async fn a_person_is_told_what_is_wrong() {
         (with(profile), Trouble::NoCredentials),
         (nowhere, Trouble::Unreachable),
     ] {
-        let store = S3::connect(options.clone()).await.unwrap();
+        let store = S3::connect(options.clone(), Arc::new(SystemClock::new())).await.unwrap();
         let error = store.list(&everything()).await.unwrap_err();
         assert_eq!(error.trouble(), want, "{options:?}: {error}");
         assert!(error.provider_error().is_some_and(|said| !said.message.is_empty()), "{error}");
@@ -62,7 +64,7 @@ async fn a_store_that_is_not_there_is_transient() {
     let server = Server::start();
     let options = server.options("gone");
     drop(server);
-    let store = S3::connect(options).await.unwrap();
+    let store = S3::connect(options, Arc::new(SystemClock::new())).await.unwrap();
     let error = store.head(&Key::from("a")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Transient { retry_after: None });
 }
@@ -101,7 +103,7 @@ async fn an_object_too_large_for_one_request_is_copied_in_parts() {
     let server = Server::start();
     server.bucket("large").await;
     let options = S3Options { copy_bytes_max: 5 << 20, ..server.options("large") };
-    let store = S3::connect(options).await.unwrap();
+    let store = S3::connect(options, Arc::new(SystemClock::new())).await.unwrap();
     let bytes: Vec<u8> = (0..12_000_000_u32).flat_map(u32::to_le_bytes).take(12_000_000).collect();
     let metadata = Metadata::from([("mode".to_owned(), "33188".to_owned())]);
     let put = PutOptions { condition: Condition::Always, metadata: metadata.clone() };

@@ -10,33 +10,33 @@ const DEPTH_MAX: usize = 32;
 
 /// An element with what is in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Element {
-    pub(super) name: String,
-    pub(super) attributes: Vec<(String, String)>,
-    pub(super) children: Vec<Element>,
+pub(crate) struct Element {
+    pub(crate) name: String,
+    pub(crate) attributes: Vec<(String, String)>,
+    pub(crate) children: Vec<Element>,
     /// Its own text, without that of its children.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Element {
     /// The first child of that name.
-    pub(super) fn child(&self, name: &str) -> Option<&Element> {
+    pub(crate) fn child(&self, name: &str) -> Option<&Element> {
         self.children.iter().find(|child| child.name == name)
     }
 
     /// The text of the first child of that name.
-    pub(super) fn text_of(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text_of(&self, name: &str) -> Option<&str> {
         self.child(name).map(|child| &child.text[..])
     }
 
     /// An attribute's value.
-    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(found, _)| found == name).map(|(_, value)| &value[..])
     }
 }
 
 /// The root element of a document; `None` if it is not one that we read.
-pub(super) fn parse(document: &[u8]) -> Option<Element> {
+pub(crate) fn parse(document: &[u8]) -> Option<Element> {
     let text = std::str::from_utf8(document).ok()?;
     let mut reading = Reading::default();
     for token in Tokenizer::from(text) {
@@ -138,7 +138,7 @@ fn entity(name: &str) -> Option<char> {
 }
 
 /// Text with escapes, for documents that we write.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

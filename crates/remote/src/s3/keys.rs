@@ -1,0 +1,174 @@
+//! As whom requests are signed: asked for once, and again before it is too late.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use base::Clock;
+use parking_lot::RwLock;
+use tokio::sync::Mutex;
+
+/// So long before they end, credentials are asked for again.
+const EARLY: Duration = Duration::from_mins(5);
+
+/// How long credentials are used that do not say when they end: files may have others then.
+const ENDLESS_MAX: Duration = Duration::from_mins(15);
+
+/// Credentials, and where they are from.
+#[derive(Debug)]
+pub(super) struct Keys {
+    provider: SharedCredentialsProvider,
+    clock: Arc<dyn Clock>,
+    known: RwLock<Option<Known>>,
+    /// Held by who asks for them: others wait for the answer.
+    asking: Mutex<()>,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    credentials: Credentials,
+    /// They are not asked for again before this.
+    until: Duration,
+}
+
+impl Keys {
+    /// Those of `provider`.
+    pub(super) fn new(provider: SharedCredentialsProvider, clock: Arc<dyn Clock>) -> Keys {
+        Keys { provider, clock, known: RwLock::default(), asking: Mutex::default() }
+    }
+
+    /// The credentials of now.
+    pub(super) async fn now(&self) -> Result<Credentials, CredentialsError> {
+        if let Some(credentials) = self.fresh() {
+            return Ok(credentials);
+        }
+        let _asking = self.asking.lock().await;
+        if let Some(credentials) = self.fresh() {
+            return Ok(credentials);
+        }
+        match self.provider.provide_credentials().await {
+            Ok(credentials) => {
+                let until = self.clock.monotonic() + self.use_for(&credentials);
+                let known = Known { credentials: credentials.clone(), until };
+                *self.known.write() = Some(known);
+                Ok(credentials)
+            }
+            Err(error) => match self.usable() {
+                // Whoever gives them out may be back before they end.
+                Some(credentials) => {
+                    tracing::warn!(%error, "no new credentials: the old ones have to do");
+                    Ok(credentials)
+                }
+                None => Err(error),
+            },
+        }
+    }
+
+    fn fresh(&self) -> Option<Credentials> {
+        let known = self.known.read();
+        let known = known.as_ref().filter(|known| self.clock.monotonic() < known.until)?;
+        Some(known.credentials.clone())
+    }
+
+    fn usable(&self) -> Option<Credentials> {
+        let known = self.known.read();
+        let is_usable =
+            |known: &&Known| known.credentials.expiry().is_some_and(|end| self.wall() < end);
+        known.as_ref().filter(is_usable).map(|known| known.credentials.clone())
+    }
+
+    /// How long new credentials are used. Those that end at once are good for one request at least.
+    fn use_for(&self, credentials: &Credentials) -> Duration {
+        let Some(end) = credentials.expiry() else { return ENDLESS_MAX };
+        let left = end.duration_since(self.wall()).unwrap_or_default();
+        left.saturating_sub(EARLY)
+    }
+
+    fn wall(&self) -> SystemTime {
+        system_time(self.clock.as_ref())
+    }
+}
+
+/// Now, as the library says it.
+pub(super) fn system_time(clock: &dyn Clock) -> SystemTime {
+    let now = clock.wall();
+    UNIX_EPOCH + Duration::new(u64::try_from(now.secs).unwrap_or(0), now.nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::error::CredentialsError;
+    use aws_credential_types::provider::future::ProvideCredentials as Providing;
+    use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+    use base::ManualClock;
+
+    use super::{Keys, system_time};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// Gives out credentials for an hour, the number of the call as their name, but for the third.
+    #[derive(Clone, Debug)]
+    struct Giver {
+        clock: Arc<ManualClock>,
+        calls: Arc<AtomicU64>,
+        is_endless: bool,
+    }
+
+    impl ProvideCredentials for Giver {
+        fn provide_credentials<'a>(&'a self) -> Providing<'a>
+        where
+            Self: 'a,
+        {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+            let end = (!self.is_endless).then(|| system_time(self.clock.as_ref()) + HOUR);
+            let name = call.to_string();
+            Providing::ready(match call {
+                3 => Err(CredentialsError::provider_error("down")),
+                _ => Ok(Credentials::new(name, "hush", None, end, "test")),
+            })
+        }
+    }
+
+    fn keys(is_endless: bool) -> (Keys, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let giver = Giver { clock: Arc::clone(&clock), calls: Arc::default(), is_endless };
+        (Keys::new(SharedCredentialsProvider::new(giver), Arc::clone(&clock) as _), clock)
+    }
+
+    async fn name(keys: &Keys) -> String {
+        keys.now()
+            .await
+            .map_or_else(|error| error.to_string(), |now| now.access_key_id().to_owned())
+    }
+
+    #[tokio::test]
+    async fn credentials_are_asked_for_again_before_they_end_and_used_until_then() {
+        let (keys, clock) = keys(false);
+        assert_eq!(name(&keys).await, "1");
+        clock.advance(Duration::from_mins(54));
+        assert_eq!(name(&keys).await, "1");
+        clock.advance(Duration::from_mins(2));
+        assert_eq!(name(&keys).await, "2");
+        clock.advance(Duration::from_mins(56));
+        assert_eq!(name(&keys).await, "2", "nobody gives others");
+        assert_eq!(name(&keys).await, "4");
+    }
+
+    #[tokio::test]
+    async fn credentials_that_do_not_end_are_looked_for_now_and_then() {
+        let (keys, clock) = keys(true);
+        assert_eq!(name(&keys).await, "1");
+        assert_eq!(name(&keys).await, "1");
+        clock.advance(HOUR);
+        assert_eq!(name(&keys).await, "2");
+        clock.advance(HOUR);
+        assert!(name(&keys).await.contains("provide"), "they may be of no use any more");
+    }
+}

@@ -1,0 +1,129 @@
+//! Signs requests as the library does, by its own code ([Signature Version 4]).
+//!
+//! [Signature Version 4]: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html
+
+use std::time::SystemTime;
+
+use aws_credential_types::Credentials;
+use aws_sigv4::http_request::{
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningError,
+    SigningSettings, UriPathNormalizationMode, sign,
+};
+use aws_sigv4::sign::v4::SigningParams;
+use bytes::Bytes;
+use http::Method;
+use ring::digest::{SHA256, digest};
+
+/// What is worth a thread of its own to hash.
+const HASH_HERE_BYTES_MAX: usize = 256 << 10;
+
+/// What is said of a body that is not part of the signature.
+const PLAIN: &str = "UNSIGNED-PAYLOAD";
+
+/// Whether what is sent is part of the signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Payload {
+    /// On a line that others can write to.
+    Signed,
+    /// TLS keeps others out, and a hash costs more than all the rest of an upload.
+    Plain,
+}
+
+/// A request about to be signed.
+pub(super) struct Unsigned<'a> {
+    pub(super) method: &'a Method,
+    /// As it is sent.
+    pub(super) url: &'a str,
+    pub(super) headers: &'a [(String, String)],
+    /// Of the body: [`hash`].
+    pub(super) hash: &'a str,
+}
+
+/// How a body is spoken of in a signature.
+pub(super) async fn hash(body: &Bytes, payload: Payload) -> String {
+    match payload {
+        Payload::Plain if !body.is_empty() => PLAIN.to_owned(),
+        Payload::Plain | Payload::Signed if body.len() <= HASH_HERE_BYTES_MAX => sha256(body),
+        Payload::Plain | Payload::Signed => {
+            let large = body.clone();
+            let hashing = tokio::task::spawn_blocking(move || sha256(&large));
+            // It does not panic, and at the end nobody waits for the answer.
+            hashing.await.unwrap_or_default()
+        }
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte");
+    let bytes = digest(&SHA256, bytes);
+    bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
+/// The headers that sign the request, for S3 in `region`.
+pub(super) fn signature(
+    request: &Unsigned<'_>,
+    credentials: &Credentials,
+    (region, now): (&str, SystemTime),
+) -> Result<Vec<(String, String)>, SigningError> {
+    let mut settings = SigningSettings::default();
+    settings.percent_encoding_mode = PercentEncodingMode::Single;
+    settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+    settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+    let identity = credentials.clone().into();
+    let params = SigningParams::builder()
+        .identity(&identity)
+        .region(region)
+        .name("s3")
+        .time(now)
+        .settings(settings)
+        .build()
+        .expect("all of them are there")
+        .into();
+    let headers = request.headers.iter().map(|(name, value)| (&name[..], &value[..]));
+    let body = SignableBody::Precomputed(request.hash.to_owned());
+    let request = SignableRequest::new(request.method.as_str(), request.url, headers, body)?;
+    let (signed, _) = sign(request, &params)?.into_parts();
+    Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use aws_credential_types::Credentials;
+    use bytes::Bytes;
+    use http::Method;
+
+    use super::{Payload, Unsigned, hash, signature};
+
+    /// An example of the documentation ("GET Object").
+    #[tokio::test]
+    async fn a_request_is_signed_as_documented() {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", secret, None, None, "test");
+        let hash = hash(&Bytes::new(), Payload::Plain).await;
+        let request = Unsigned {
+            method: &Method::GET,
+            url: "https://examplebucket.s3.amazonaws.com/test.txt",
+            headers: &[("range".to_owned(), "bytes=0-9".to_owned())],
+            hash: &hash,
+        };
+        // 2013-05-24T00:00:00Z
+        let now = UNIX_EPOCH + Duration::from_hours(380_376);
+        let signed = signature(&request, &credentials, ("us-east-1", now)).unwrap();
+        let authorization = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
+        let want = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
+        assert!(authorization.ends_with(want), "{authorization}");
+    }
+
+    #[tokio::test]
+    async fn bodies_are_hashed_only_where_others_may_change_them() {
+        let body = Bytes::from_static(b"abc");
+        assert_eq!(hash(&body, Payload::Plain).await, "UNSIGNED-PAYLOAD");
+        let want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hash(&body, Payload::Signed).await, want);
+        let large = Bytes::from(vec![0; 1 << 20]);
+        let want = "30e14955ebf1352266dc2ff8067e68104607e750abb9d3b36582b8af909fcb58";
+        assert_eq!(hash(&large, Payload::Signed).await, want);
+    }
+}
