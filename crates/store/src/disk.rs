@@ -236,10 +236,15 @@ impl Disk {
     }
 
     /// Gives back the space of `range`, which reads as zeros then.
-    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    #[cfg_attr(not(feature = "testing"), expect(clippy::unused_self, reason = "as above"))]
     pub(crate) fn punch(&self, file: &File, range: ByteRange) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(rustix::fs::fallocate(file, flags, range.start(), range.len())?)
+        rustix::fs::fallocate(file, flags, range.start(), range.len())?;
+        #[cfg(feature = "testing")]
+        if let Some(faults) = &self.faults {
+            faults.give_room(range.len());
+        }
+        Ok(())
     }
 
     /// Makes `to` the same bytes as `from` without copying them, where the file system can.

@@ -29,6 +29,13 @@ impl Faults {
         self.room_bytes.store(bytes, Ordering::SeqCst);
     }
 
+    /// So many bytes went from the disk, which may be written again.
+    pub(crate) fn give_room(&self, bytes: u64) {
+        let _ = self.room_bytes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |room| {
+            Some(room.saturating_add(bytes))
+        });
+    }
+
     /// Renames fail from now on.
     pub fn fail_renames(&self) {
         self.renames_fail.store(true, Ordering::SeqCst);

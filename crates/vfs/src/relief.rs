@@ -94,6 +94,9 @@ impl Vfs {
         if has_been_relieved || self.relieve(Need::Disk).await == Relieved::Some {
             return Ok(());
         }
+        let files: Vec<_> = self.files.dirty().iter().filter_map(weight).collect();
+        let (dirty_bytes, room_bytes) = (self.store.dirty_bytes(), self.store.room_bytes().ok());
+        tracing::warn!(dirty_bytes, room_bytes, ?files, "the disk is full, and nothing can go");
         Err(error)
     }
 
@@ -132,15 +135,16 @@ impl Vfs {
         }
         for at in choose(need, &weights, self.stream_from) {
             let publishing = self.runtime.spawn(Arc::clone(self).spill(Arc::clone(&files[at])));
-            match publishing.await {
-                Ok(Ok(())) => {}
+            let freed = match publishing.await {
+                Ok(Ok(freed)) => freed,
                 Ok(Err(error)) => {
                     tracing::warn!(ino = %files[at].ino(), %error, "no room could be made");
+                    0
                 }
                 // The runtime is ending, or it panicked, which was told.
                 Err(_) => return Relieved::Not,
-            }
-            if self.store.dirty_bytes() < before {
+            };
+            if 0 < freed || self.store.dirty_bytes() < before {
                 return Relieved::Some;
             }
         }
@@ -171,20 +175,13 @@ impl Vfs {
     }
 
     fn standing(&self, file: &Arc<File>) -> Option<Standing> {
-        let staged = file.staged()?;
-        let bytes = staged.size();
-        let weight = || Weight {
-            bytes,
-            dirty_bytes: staged.dirty_bytes(),
-            grown_bytes: bytes.saturating_sub(staged.origin_bytes()),
-            disk_bytes: staged.disk_bytes(),
-        };
+        let weight = weight(file)?;
         if file.is_committing() {
             Some(Standing::Busy)
         } else if !self.handles.is_written(file) || file.acknowledged.lock().is_some() {
             Some(Standing::Closed)
         } else if self.uploader.copies_parts() && !file.is_mapped() {
-            Some(Standing::Open(weight()))
+            Some(Standing::Open(weight))
         } else {
             None
         }
@@ -207,8 +204,9 @@ impl Vfs {
         .boxed()
     }
 
-    /// Publishes a file that is being written as it is, and drops its bytes. Its writers wait meanwhile.
-    async fn spill(self: Arc<Self>, file: Arc<File>) -> Result<()> {
+    /// Publishes a file that is being written as it is, and drops its bytes; returns how many went. Its
+    /// writers wait meanwhile.
+    async fn spill(self: Arc<Self>, file: Arc<File>) -> Result<u64> {
         let _held = file.gate.write().await;
         // Not in the way of those who change its name.
         drop(self.namespace.settle(file.ino()).await?);
@@ -216,8 +214,7 @@ impl Vfs {
         self.commit_in_turn(&file, &turn, Upto::Unasked).await?;
         // The part in which the next bytes are is sent again with them.
         let kept = self.uploader.part_at(file.size()).map_or(0, ByteRange::start);
-        self.let_go(&file, kept);
-        Ok(())
+        Ok(self.let_go(&file, kept))
     }
 
     /// Drops what is here of the first `below` bytes of the version in the bucket, unless somebody reads it
@@ -245,6 +242,28 @@ impl Vfs {
 
     /// Of files that are open not everything is evicted otherwise.
     fn let_go_of_open_files(&self) -> u64 {
-        self.files.all().iter().map(|file| self.let_go(file, u64::MAX)).sum()
+        let freed = |file: &Arc<File>| {
+            // Whoever was about to write it holds all of it in staging, and has written nothing yet.
+            if !file.is_dirty()
+                && !file.is_committing()
+                && let Err(error) = self.restore(file)
+            {
+                tracing::warn!(ino = %file.ino(), %error, "cannot drop what is in the bucket");
+            }
+            self.let_go(file, u64::MAX)
+        };
+        self.files.all().iter().map(freed).sum()
     }
+}
+
+/// What is known of a file with bytes that the bucket does not have.
+fn weight(file: &Arc<File>) -> Option<Weight> {
+    let staged = file.staged()?;
+    let bytes = staged.size();
+    Some(Weight {
+        bytes,
+        dirty_bytes: staged.dirty_bytes(),
+        grown_bytes: bytes.saturating_sub(staged.origin_bytes()),
+        disk_bytes: staged.disk_bytes(),
+    })
 }

@@ -133,6 +133,23 @@ async fn a_full_disk_gets_room_from_what_was_uploaded_while_the_file_was_written
     assert!(world.object("a") == want);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_gets_room_from_the_file_that_is_about_to_be_written_on() {
+    let world = limited(S3, 1 << 40);
+    let handle = world.create("a").await;
+    let mut want = pattern(20 * MIB);
+    world.write(handle, 0, &want).await;
+    world.vfs().fsync(handle).await.unwrap();
+    world.disk.full_after(0);
+    let written = world.vfs().write(handle, 20 * MIB, b" more".to_vec()).await;
+    assert_eq!(written.unwrap(), 5);
+    assert!(world.disk_bytes() < 10 * MIB, "{} bytes on the disk", world.disk_bytes());
+    world.disk.heal();
+    world.close(handle).await.unwrap();
+    want.extend(b" more");
+    assert!(world.object("a") == want);
+}
+
 #[test]
 fn a_death_leaves_what_was_published_to_make_room_and_keeps_what_followed() {
     let want = pattern(21 * MIB);
