@@ -75,7 +75,7 @@ impl Keys {
     fn usable(&self) -> Option<Credentials> {
         let known = self.known.read();
         let is_usable =
-            |known: &&Known| known.credentials.expiry().is_some_and(|end| self.wall() < end);
+            |known: &&Known| known.credentials.expiry().is_none_or(|end| self.wall() < end);
         known.as_ref().filter(is_usable).map(|known| known.credentials.clone())
     }
 
@@ -162,6 +162,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn credentials_that_have_ended_are_not_used() {
+        let (keys, clock) = keys(false);
+        for want in ["1", "2"] {
+            assert_eq!(name(&keys).await, want);
+            clock.advance(HOUR);
+        }
+        assert!(!["2", "3"].contains(&&name(&keys).await[..]));
+        assert_eq!(name(&keys).await, "4");
+    }
+
+    #[tokio::test]
     async fn credentials_that_do_not_end_are_looked_for_now_and_then() {
         let (keys, clock) = keys(true);
         assert_eq!(name(&keys).await, "1");
@@ -169,6 +180,7 @@ mod tests {
         clock.advance(HOUR);
         assert_eq!(name(&keys).await, "2");
         clock.advance(HOUR);
-        assert!(name(&keys).await.contains("provide"), "they may be of no use any more");
+        assert_eq!(name(&keys).await, "2", "nobody gives others");
+        assert_eq!(name(&keys).await, "4");
     }
 }
