@@ -42,10 +42,10 @@ impl Answer {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
-    /// Every header that is text; names are in lower case.
+    /// Every header that is text, which need not be ASCII; names are in lower case.
     pub(crate) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.parts.headers.iter().filter_map(|(name, value)| {
-            let value = value.to_str().ok()?;
+            let value = str::from_utf8(value.as_bytes()).ok()?;
             Some((name.as_str(), value))
         })
     }

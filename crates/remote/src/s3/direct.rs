@@ -4,6 +4,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use base::Clock;
 use bytes::Bytes;
@@ -79,7 +81,12 @@ pub(super) struct Asker {
 pub(super) struct Direct {
     asker: Asker,
     place: Place,
+    /// By so many seconds the server's clock is before ours. It refuses what is signed at another time.
+    skew_secs: AtomicI64,
 }
+
+/// Clocks that differ by less are the same.
+const SKEW_SECS_MIN: i64 = 60;
 
 impl fmt::Debug for Direct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,7 +96,7 @@ impl fmt::Debug for Direct {
 
 impl Direct {
     pub(super) fn new(asker: Asker, place: Place) -> Direct {
-        Direct { asker, place }
+        Direct { asker, place, skew_secs: AtomicI64::new(0) }
     }
 
     /// Sends a call for the object of its key; an answer that is no success is an error, but for 304.
@@ -102,7 +109,7 @@ impl Direct {
             let credentials =
                 keys.now().await.map_err(|error| fault::of_credentials(op, key, &error))?;
             let hash = sign::hash(&body, *payload).await;
-            let (headers_now, time) = (&headers[..], system_time(clock.as_ref()));
+            let (headers_now, time) = (&headers[..], self.time_there(clock.as_ref()));
             let unsigned =
                 Unsigned { method: &method, url: &url, headers: headers_now, hash: &hash };
             let signed = sign::signature(&unsigned, &credentials, (region, time));
@@ -113,11 +120,47 @@ impl Direct {
         let request = Request { headers, ..Request::new(method, url).body(body) };
         let sent = http.send(request).await;
         let answer = sent.map_err(|failure| failure.into_error(op, key))?;
+        let skew = self.learn_skew(&answer, clock.as_ref());
         if answer.is_success() || answer.status() == 304 {
             return Ok(answer);
         }
-        Err(fault::of_answer(op, key, answer).await)
+        let error = fault::of_answer(op, key, answer).await;
+        match skew {
+            // Perhaps for this alone.
+            Skew::Other if error.kind == ErrorKind::Denied => Err(fault::in_passing(error)),
+            Skew::Other | Skew::Same => Err(error),
+        }
     }
+
+    /// What time it is where the bucket is.
+    fn time_there(&self, clock: &dyn Clock) -> SystemTime {
+        let skew = self.skew_secs.load(Ordering::Relaxed);
+        let skew_size = Duration::from_secs(skew.unsigned_abs());
+        let here = system_time(clock);
+        let there =
+            if skew < 0 { here.checked_sub(skew_size) } else { here.checked_add(skew_size) };
+        there.unwrap_or(here)
+    }
+
+    fn learn_skew(&self, answer: &Answer, clock: &dyn Clock) -> Skew {
+        let Some(there) = answer.header("date").and_then(parse_http_date) else {
+            return Skew::Same;
+        };
+        let skew = there.secs.saturating_sub(clock.wall().secs);
+        let known = self.skew_secs.load(Ordering::Relaxed);
+        if skew.saturating_sub(known).saturating_abs() < SKEW_SECS_MIN {
+            return Skew::Same;
+        }
+        self.skew_secs.store(skew, Ordering::Relaxed);
+        Skew::Other
+    }
+}
+
+/// Whether the clocks differ otherwise than was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skew {
+    Same,
+    Other,
 }
 
 /// What an answer says of the object that it is about.

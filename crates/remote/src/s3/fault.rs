@@ -94,6 +94,11 @@ fn code_of(error: &Error) -> Option<&str> {
     Some(&provider.code)
 }
 
+/// As `error`, of which the reason is known and does not hold any more.
+pub(super) fn in_passing(error: Error) -> Error {
+    Error { kind: TRANSIENT, ..error }
+}
+
 /// There is nobody to ask as.
 pub(super) fn of_credentials(op: &'static str, key: &Key, error: &CredentialsError) -> Error {
     let (kind, provider) = of_local(error);

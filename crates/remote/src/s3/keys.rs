@@ -7,6 +7,7 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use base::Clock;
+use futures::future::{Either, select};
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
@@ -15,6 +16,13 @@ const EARLY: Duration = Duration::from_mins(5);
 
 /// How long credentials are used that do not say when they end: files may have others then.
 const ENDLESS_MAX: Duration = Duration::from_mins(15);
+
+/// How long credentials are used at least before they are asked for again: who gives them out may have no
+/// others before they end.
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// How long an answer may take: programs that are asked may hang.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Credentials, and where they are from.
 #[derive(Debug)]
@@ -48,17 +56,16 @@ impl Keys {
         if let Some(credentials) = self.fresh() {
             return Ok(credentials);
         }
-        match self.provider.provide_credentials().await {
+        match self.ask().await {
             Ok(credentials) => {
-                let until = self.clock.monotonic() + self.use_for(&credentials);
-                let known = Known { credentials: credentials.clone(), until };
-                *self.known.write() = Some(known);
+                self.know(&credentials, self.use_for(&credentials));
                 Ok(credentials)
             }
             Err(error) => match self.usable() {
                 // Whoever gives them out may be back before they end.
                 Some(credentials) => {
                     tracing::warn!(%error, "no new credentials: the old ones have to do");
+                    self.know(&credentials, AGAIN_AFTER);
                     Ok(credentials)
                 }
                 None => Err(error),
@@ -66,24 +73,40 @@ impl Keys {
         }
     }
 
+    async fn ask(&self) -> Result<Credentials, CredentialsError> {
+        let asking = std::pin::pin!(self.provider.provide_credentials());
+        match select(asking, self.clock.sleep(ANSWER_MAX)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => Err(CredentialsError::provider_timed_out(ANSWER_MAX)),
+        }
+    }
+
+    fn know(&self, credentials: &Credentials, time: Duration) {
+        let until = self.clock.monotonic() + time;
+        *self.known.write() = Some(Known { credentials: credentials.clone(), until });
+    }
+
     fn fresh(&self) -> Option<Credentials> {
-        let known = self.known.read();
-        let known = known.as_ref().filter(|known| self.clock.monotonic() < known.until)?;
-        Some(known.credentials.clone())
+        let known = self.known.read().clone();
+        let known = known.filter(|known| self.clock.monotonic() < known.until)?;
+        self.has_not_ended(&known.credentials).then_some(known.credentials)
     }
 
     fn usable(&self) -> Option<Credentials> {
-        let known = self.known.read();
-        let is_usable =
-            |known: &&Known| known.credentials.expiry().is_none_or(|end| self.wall() < end);
-        known.as_ref().filter(is_usable).map(|known| known.credentials.clone())
+        let known = self.known.read().clone()?;
+        self.has_not_ended(&known.credentials).then_some(known.credentials)
     }
 
-    /// How long new credentials are used. Those that end at once are good for one request at least.
+    /// By the time of day: a machine that sleeps does not count its seconds.
+    fn has_not_ended(&self, credentials: &Credentials) -> bool {
+        credentials.expiry().is_none_or(|end| self.wall() < end)
+    }
+
+    /// How long new credentials are used.
     fn use_for(&self, credentials: &Credentials) -> Duration {
         let Some(end) = credentials.expiry() else { return ENDLESS_MAX };
         let left = end.duration_since(self.wall()).unwrap_or_default();
-        left.saturating_sub(EARLY)
+        left.saturating_sub(EARLY).max(AGAIN_AFTER)
     }
 
     fn wall(&self) -> SystemTime {
@@ -109,7 +132,7 @@ mod tests {
     use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
     use base::ManualClock;
 
-    use super::{Keys, system_time};
+    use super::{AGAIN_AFTER, Keys, system_time};
 
     const HOUR: Duration = Duration::from_hours(1);
 
@@ -136,6 +159,19 @@ mod tests {
         }
     }
 
+    /// Gives no answer.
+    #[derive(Debug)]
+    struct Silent;
+
+    impl ProvideCredentials for Silent {
+        fn provide_credentials<'a>(&'a self) -> Providing<'a>
+        where
+            Self: 'a,
+        {
+            Providing::new(std::future::pending())
+        }
+    }
+
     fn keys(is_endless: bool) -> (Keys, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::default());
         let giver = Giver { clock: Arc::clone(&clock), calls: Arc::default(), is_endless };
@@ -157,8 +193,32 @@ mod tests {
         clock.advance(Duration::from_mins(2));
         assert_eq!(name(&keys).await, "2");
         clock.advance(Duration::from_mins(56));
-        assert_eq!(name(&keys).await, "2", "nobody gives others");
+        for _ in 0..2 {
+            assert_eq!(name(&keys).await, "2", "nobody gives others");
+        }
+        clock.advance(AGAIN_AFTER);
         assert_eq!(name(&keys).await, "4");
+    }
+
+    #[tokio::test]
+    async fn who_gives_no_others_is_not_asked_for_each_request() {
+        let (keys, clock) = keys(false);
+        assert_eq!(name(&keys).await, "1");
+        clock.advance(Duration::from_mins(56));
+        assert_eq!(name(&keys).await, "2");
+        clock.advance(Duration::from_mins(59));
+        assert_eq!(name(&keys).await, "2", "nobody gives others");
+        assert_eq!(name(&keys).await, "2", "nor is anybody asked");
+        clock.advance(Duration::from_mins(1));
+        assert_eq!(name(&keys).await, "4", "the old ones have ended");
+    }
+
+    #[tokio::test]
+    async fn who_hangs_is_not_waited_for() {
+        let (keys, clock) = keys(false);
+        assert_eq!(name(&keys).await, "1");
+        let silent = Keys::new(SharedCredentialsProvider::new(Silent), Arc::clone(&clock) as _);
+        assert!(silent.now().await.is_err());
     }
 
     #[tokio::test]
@@ -181,6 +241,7 @@ mod tests {
         assert_eq!(name(&keys).await, "2");
         clock.advance(HOUR);
         assert_eq!(name(&keys).await, "2", "nobody gives others");
+        clock.advance(AGAIN_AFTER);
         assert_eq!(name(&keys).await, "4");
     }
 }
