@@ -1,7 +1,7 @@
 //! Mount, serve until unmounted or told to end, upload what is left, end.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::{Clock, Metrics};
@@ -9,6 +9,7 @@ use fuse::{MountOptions, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use vfs::Vfs;
 
 use crate::apart;
 use crate::assemble::{self, Assembled};
@@ -37,6 +38,10 @@ const SETTLE_DELAY: Duration = Duration::from_secs(1);
 /// What was fetched since the last checkpoint is fetched again after a crash: one each time that so many
 /// delays are over.
 const CHECKPOINT_DELAYS: u32 = 30;
+
+/// Parts of uploads that nobody completes are removed each time that so many delays are over. A request that
+/// was on its way when its sender died has arrived by then.
+const REMOVAL_DELAYS: u32 = 2 * CHECKPOINT_DELAYS;
 
 /// How long programs may keep files open after we were told to end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -93,8 +98,8 @@ fn serve_on(
     let session = mounted.serve(Arc::new(dispatch)).map_err(system("cannot serve requests"))?;
     let controlled = Arc::new(controlled(config, &assembled, metrics));
     let serving = runtime.spawn(control::serve(socket.listener, controlled));
-    let housekeeping =
-        runtime.spawn(keep_house(assembled.store.clone(), Arc::clone(&assembled.clock)));
+    let (vfs, store) = (Arc::downgrade(&assembled.vfs), assembled.store.clone());
+    let housekeeping = runtime.spawn(keep_house(vfs, store, Arc::clone(&assembled.clock)));
     let namespace = Arc::clone(&assembled.namespace);
     let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
@@ -158,12 +163,17 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
     }
 }
 
-/// Records now and then what is known in memory only.
-async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
-    for delays in (0..CHECKPOINT_DELAYS).cycle() {
+/// Records now and then what is known in memory only, and removes what uploads have left.
+async fn keep_house(vfs: Weak<Vfs>, store: Store, clock: Arc<dyn Clock>) {
+    for delays in (1..=REMOVAL_DELAYS).cycle() {
         clock.sleep(SETTLE_DELAY).await;
+        if delays == REMOVAL_DELAYS
+            && let Some(vfs) = vfs.upgrade()
+        {
+            vfs.remove_left().await;
+        }
         let store = store.clone();
-        let record = move || match delays {
+        let record = move || match delays % CHECKPOINT_DELAYS {
             0 => store.checkpoint(),
             _ => store.journal().settle(),
         };

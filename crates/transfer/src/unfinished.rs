@@ -1,7 +1,7 @@
 //! Uploads in parts, begun and removed: none is left behind, whenever the process dies.
 
 use futures::{StreamExt, stream};
-use remote::{ErrorKind, Key, PutOptions, UploadId};
+use remote::{Key, PutOptions, UploadId};
 
 use crate::upload_log::{Left, Which};
 use crate::{Result, Uploader};
@@ -16,9 +16,8 @@ impl Uploader {
         Ok(self.log.adopt()?)
     }
 
-    /// Removes uploads that nobody completes. Of a dead process a request may still be on its way: so
-    /// this is to be called once more after a while. What fails here fails nobody: it stays in the
-    /// journal.
+    /// Removes uploads that nobody completes; to be called now and then, for of a dead process a request
+    /// may still be on its way, and what cannot be removed now may be removed later.
     pub async fn remove_left(&self) {
         let left = stream::iter(self.log.take_left());
         let removing = left.map(|left| async move {
@@ -37,7 +36,12 @@ impl Uploader {
             Which::Named(upload) => self.remote.upload_abort(key, upload).await?,
             Which::Between(..) if self.log.is_under_way(key) => return Ok(Looked::Some),
             Which::Between(since, until) => {
-                for unfinished in self.remote.uploads(key).await? {
+                let listed = self.remote.uploads(key).await?;
+                // One that was begun from here meanwhile is among them.
+                if self.log.is_under_way(key) {
+                    return Ok(Looked::Some);
+                }
+                for unfinished in listed {
                     if (since..=until).contains(&&unfinished.since) {
                         self.remote.upload_abort(key, &unfinished.upload).await?;
                     }
@@ -56,7 +60,7 @@ impl Uploader {
                 Ok(upload)
             }
             Err(error) => {
-                beginning.failed(may_have_begun(error.kind));
+                beginning.failed();
                 Err(error.into())
             }
         }
@@ -82,9 +86,4 @@ enum Looked {
     All,
     /// It could not be told from what is under way.
     Some,
-}
-
-/// Whether a call that failed so may have been carried out.
-fn may_have_begun(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Transient { .. } | ErrorKind::Unavailable | ErrorKind::Corrupt)
 }

@@ -22,6 +22,12 @@ const FORMAT: u8 = 1;
 /// By so much the store's clock may differ from ours.
 const CLOCKS_DIFFER_SECS: i64 = 60;
 
+/// So long after it was noted an upload may have been begun: all tries of that have an end.
+const BEGINS_WITHIN_SECS: i64 = 300;
+
+/// So many are remembered that are to be removed; the journal has the others, for the next process.
+const LEFT_MAX: usize = 1000;
+
 /// How often an upload is removed that a dead process has left: a request for it, or a part of it, may have
 /// been on its way the first time.
 const LOOKS: u32 = 2;
@@ -49,7 +55,8 @@ struct State {
 /// An upload that nobody completes.
 #[derive(Clone, Debug)]
 pub(crate) struct Left {
-    op: OpId,
+    /// `None` if it could not be noted.
+    op: Option<OpId>,
     pub(crate) key: Key,
     pub(crate) which: Which,
     /// How often it is still to be looked for.
@@ -88,12 +95,35 @@ impl UploadLog {
         self.store.journal().replay(&is_ours, &mut |op| {
             // What is not understood is of a newer program.
             if let Some((since, upload, key)) = parse(&op.payload[self.head.len()..]) {
-                let between = || Which::Between(since, self.at(1));
-                let which = upload.map_or_else(between, Which::Named);
-                self.leave(Left { op: op.id, key, which, looks: LOOKS });
+                self.adopt_one(op.id, since, upload, key);
             }
             Replayed::Kept
         })
+    }
+
+    fn adopt_one(&self, op: OpId, since: Timestamp, upload: Option<UploadId>, key: Key) {
+        let op = Some(op);
+        let which = if let Some(upload) = upload {
+            self.forget_nameless(&key, since);
+            Which::Named(upload)
+        } else {
+            let latest = since.secs + 2 * CLOCKS_DIFFER_SECS + BEGINS_WITHIN_SECS;
+            let until = latest.min(self.at(1).secs);
+            Which::Between(since, Timestamp { secs: until, nanos: 0 })
+        };
+        self.leave(Left { op, key, which, looks: LOOKS });
+    }
+
+    /// The name of the upload of `key` that was noted at `since` is known: nothing else is to be looked
+    /// for.
+    fn forget_nameless(&self, key: &Key, since: Timestamp) {
+        let is_it = |left: &mut Left| {
+            left.key == *key && matches!(left.which, Which::Between(begun, _) if begun == since)
+        };
+        let known: Vec<Left> = self.state.lock().left.extract_if(.., is_it).collect();
+        for left in known {
+            self.strike(left.op);
+        }
     }
 
     /// To be called before an upload of `key` is begun.
@@ -108,15 +138,13 @@ impl UploadLog {
     /// The upload is complete, or removed.
     pub(crate) fn over(&self, key: &Key, upload: &UploadId) {
         let known = self.state.lock().under_way.remove(&(key.clone(), upload.clone()));
-        if let Some(Some(op)) = known {
-            self.strike(op);
-        }
+        self.strike(known.flatten());
     }
 
     /// The upload could not be removed.
     pub(crate) fn stays(&self, key: &Key, upload: &UploadId) {
         let known = self.state.lock().under_way.remove(&(key.clone(), upload.clone()));
-        if let Some(Some(op)) = known {
+        if let Some(op) = known {
             self.leave(Left {
                 op,
                 key: key.clone(),
@@ -149,15 +177,18 @@ impl UploadLog {
     fn leave(&self, left: Left) {
         let mut state = self.state.lock();
         // Tried again and again, it is looked for once.
-        if let Which::Between(_, latest) = left.which
+        if let Which::Between(began, latest) = left.which
             && let Some(known) = state.left.iter_mut().find(|known| known.key == left.key)
-            && let Which::Between(since, _) = known.which
+            && let Which::Between(since, until) = known.which
+            && began <= until
         {
             (known.which, known.looks) = (Which::Between(since, latest), LOOKS);
             drop(state);
             return self.strike(left.op);
         }
-        state.left.push(left);
+        if state.left.len() < LEFT_MAX {
+            state.left.push(left);
+        }
     }
 
     /// Now, and more or less as much as clocks differ.
@@ -177,8 +208,10 @@ impl UploadLog {
             .ok()
     }
 
-    fn strike(&self, op: OpId) {
-        if let Err(error) = self.store.journal().done(op) {
+    fn strike(&self, op: Option<OpId>) {
+        if let Some(op) = op
+            && let Err(error) = self.store.journal().done(op)
+        {
             tracing::warn!(%error, "an upload that is over stays in the journal");
         }
     }
@@ -188,26 +221,20 @@ impl Beginning<'_> {
     /// It has begun.
     pub(crate) fn begun(self, upload: &UploadId) {
         let named = self.log.note(self.key, self.since, Some(upload));
-        let op = match (named, self.op) {
-            (Some(named), Some(op)) => {
-                self.log.strike(op);
-                Some(named)
+        let op = match named {
+            Some(_) => {
+                self.log.strike(self.op);
+                named
             }
-            (named, op) => named.or(op),
+            None => self.op,
         };
         self.log.state.lock().under_way.insert((self.key.clone(), upload.clone()), op);
     }
 
-    /// It has not begun, unless the answer was lost.
-    pub(crate) fn failed(self, may_have_begun: bool) {
-        match self.op {
-            Some(op) if may_have_begun => {
-                let which = Which::Between(self.since, self.log.at(1));
-                self.log.leave(Left { op, key: self.key.clone(), which, looks: LOOKS });
-            }
-            Some(op) => self.log.strike(op),
-            None => {}
-        }
+    /// It has not begun, unless an answer was lost.
+    pub(crate) fn failed(self) {
+        let which = Which::Between(self.since, self.log.at(1));
+        self.log.leave(Left { op: self.op, key: self.key.clone(), which, looks: LOOKS });
     }
 }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quayfs_transfer as transfer;
 
@@ -70,8 +71,15 @@ impl World {
     }
 
     fn uploader(&self, part_bytes: u64) -> Uploader {
+        self.uploader_at(Duration::ZERO, part_bytes)
+    }
+
+    /// One that begins so late.
+    fn uploader_at(&self, time: Duration, part_bytes: u64) -> Uploader {
         let options = UploaderOptions { requests_max: 4, part_bytes };
-        let log = UploadLog::new(&self.store, Arc::new(ManualClock::default()), "fake://b");
+        let clock = ManualClock::default();
+        clock.advance(time);
+        let log = UploadLog::new(&self.store, Arc::new(clock), "fake://b");
         let bucket = (Arc::new(self.bucket.clone()) as _, log);
         Uploader::new(bucket, Budget::new(8 * MIB), Arc::new(Rng::seeded(1)), options)
     }
@@ -233,24 +241,72 @@ async fn a_failed_upload_leaves_no_parts_behind_and_gives_the_first_reason() {
     assert!(Arc::into_inner(sealed).is_some());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_arrives_after_the_death_of_its_sender_leaves_no_parts_behind() {
+const IN_PARTS: u64 = MIB / 4;
+
+/// A bucket whose upload of `k` was about to begin when the process died.
+fn died_before_it_began() -> World {
     let world = World::new(1 << 30, 16);
-    let (key, others) = (Key::from("k"), Key::from("l"));
     let staged = world.store.stage(b"note", Base::Empty).unwrap();
     staged.write(0, &pattern(MIB)).unwrap();
     let gate = world.bucket.hold(Op::UploadCreate);
-    let uploader = world.uploader(MIB / 4);
+    let uploader = world.uploader(IN_PARTS);
     let sealed = Arc::new(staged.seal().unwrap());
     let dying = upload(&uploader, &sealed, "k", Condition::Absent).now_or_never();
     assert!(dying.is_none(), "it waits at the gate");
     drop((gate, uploader, sealed, staged));
+    world.reborn()
+}
 
-    let world = world.reborn();
-    let uploader = world.uploader(MIB / 4);
+fn anybodys() -> PutOptions {
+    PutOptions { condition: Condition::Absent, metadata: Metadata::new() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_began_later_is_not_taken_for_what_a_dead_process_left() {
+    let world = died_before_it_began();
+    // As many seconds go by in the bucket.
+    for _ in 0..400 {
+        world.bucket.insert(&Key::from("other"), "bytes", Metadata::new());
+    }
+    let key = Key::from("k");
+    world.bucket.upload_create(&key, &anybodys()).await.unwrap();
+    let uploader = world.uploader_at(Duration::from_hours(1), IN_PARTS);
     uploader.adopt_left().unwrap();
     uploader.remove_left().await;
-    let options = PutOptions { condition: Condition::Absent, metadata: Metadata::new() };
+    assert_eq!(world.bucket.uploads(&key).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_begun_here_while_others_are_looked_for_is_not_removed() {
+    let world = died_before_it_began();
+    let uploader = Arc::new(world.uploader(IN_PARTS));
+    uploader.adopt_left().unwrap();
+    let looks = world.bucket.hold(Op::Uploads);
+    let parts = world.bucket.hold(Op::UploadPart);
+    let looking = Arc::clone(&uploader);
+    let looking = tokio::spawn(async move { looking.remove_left().await });
+    looks.arrived(1).await;
+    let staged = world.store.stage(b"note", Base::Empty).unwrap();
+    staged.write(0, &pattern(MIB)).unwrap();
+    let sealed = Arc::new(staged.seal().unwrap());
+    let sending =
+        tokio::spawn(async move { upload(&uploader, &sealed, "k", Condition::Absent).await });
+    parts.arrived(1).await;
+    drop(looks);
+    looking.await.unwrap();
+    drop(parts);
+    sending.await.unwrap().unwrap();
+    assert_eq!(world.bucket.bytes(&Key::from("k")).unwrap(), pattern(MIB));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_arrives_after_the_death_of_its_sender_leaves_no_parts_behind() {
+    let (key, others) = (Key::from("k"), Key::from("l"));
+    let world = died_before_it_began();
+    let uploader = world.uploader(IN_PARTS);
+    uploader.adopt_left().unwrap();
+    uploader.remove_left().await;
+    let options = anybodys();
     for late in [&key, &others] {
         world.bucket.upload_create(late, &options).await.unwrap();
     }
@@ -262,7 +318,7 @@ async fn a_request_that_arrives_after_the_death_of_its_sender_leaves_no_parts_be
     uploader.remove_left().await;
     drop(uploader);
     let world = world.reborn();
-    let uploader = world.uploader(MIB / 4);
+    let uploader = world.uploader(IN_PARTS);
     uploader.adopt_left().unwrap();
     uploader.remove_left().await;
     assert_eq!(world.bucket.uploads_open(), 2);

@@ -2,22 +2,24 @@
 //! become, and what it replaced.
 //!
 //! ```text
-//!   "quayfs-note-3" NUL volume NUL upload NUL condition NUL version NUL size NUL
+//!   "quayfs-note-4" NUL volume NUL upload NUL condition NUL version NUL size NUL
 //!   said NUL after NUL metadata NUL key
 //! ```
 //!
 //! `upload` is the id that the upload carries, empty before there is one; `condition` is `absent`
 //! or `is`; `version` is empty for `absent`; `size` is how many bytes that version of the object has,
-//! if bytes that are not here are to be taken from it, else empty; `said` is what else is to be said of the file, as the namespace words it, in hexadecimal digits;
-//! `after` has the ids of earlier uploads of the file that may have arrived, with spaces between them:
-//! what one of them made is replaced, too; `metadata` is a line
-//! `name=value` for each item. Only the key, which is last, may hold a NUL. Notes of version 2 have no
-//! `after`, and what is behind `size` in them means nothing any more; those of version 1 have no `size` and
-//! no `said` either.
+//! if bytes that are not here are to be taken from it, else empty; `said` is what else is to be said of
+//! the file, as the namespace words it, in hexadecimal digits; `after` has the ids of earlier uploads of
+//! the file that may have arrived, with spaces between them: what one of them made is replaced, too;
+//! `metadata` is a line `name=value` for each item. Only the key, which is last, may hold a NUL.
+//!
+//! Notes of versions 2 and 3 have a field behind `size` that means nothing any more, those of version 2 have
+//! no `after`, and those of version 1 no `size` and no `said` either.
 
 use remote::{Condition, Key, Metadata, Version};
 
-const MAGIC: &[u8] = b"quayfs-note-3";
+const MAGIC: &[u8] = b"quayfs-note-4";
+const MAGIC_3: &[u8] = b"quayfs-note-3";
 const MAGIC_2: &[u8] = b"quayfs-note-2";
 const MAGIC_1: &[u8] = b"quayfs-note-1";
 
@@ -85,12 +87,16 @@ impl Note {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Note> {
         let magic = bytes.split(|&byte| byte == 0).next()?;
         let count = match magic {
+            MAGIC_3 => 11,
             MAGIC | MAGIC_2 => 10,
             _ => 7,
         };
         let fields: Vec<&[u8]> = bytes.splitn(count, |&byte| byte == 0).collect();
         let (volume, upload, condition, version, newer, metadata, key) = match fields[..] {
             [MAGIC, volume, upload, condition, version, size, said, after, metadata, key] => {
+                (volume, upload, condition, version, [size, said, after], metadata, key)
+            }
+            [MAGIC_3, volume, upload, condition, version, size, _, said, after, metadata, key] => {
                 (volume, upload, condition, version, [size, said, after], metadata, key)
             }
             [MAGIC_2, volume, upload, condition, version, size, _, said, metadata, key] => {
@@ -156,8 +162,15 @@ mod tests {
     fn the_bytes_of_a_note_are_fixed() {
         let bytes = note(Condition::Is(Version::new("\"e\""))).to_bytes();
         let want =
-            b"quayfs-note-3\0s3://b\x007f\0is\0\"e\"\x0077\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
+            b"quayfs-note-4\0s3://b\x007f\0is\0\"e\"\x0077\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
         assert_eq!(bytes, want);
+    }
+
+    #[test]
+    fn a_note_of_version_3_is_read() {
+        let bytes = b"quayfs-note-3\0s3://b\x007f\0is\0\"e\"\x0077\08 9 u p\x002b00\x005a 6b\0mode=33152\nuid=7\n\0a\0b";
+        let want = note(Condition::Is(Version::new("\"e\"")));
+        assert_eq!(Note::from_bytes(bytes), Some(want));
     }
 
     #[test]

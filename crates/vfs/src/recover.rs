@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::slice;
 use std::sync::Arc;
-use std::time::Duration;
 
 use namespace::Belongs;
 use remote::{Condition, Meta, Original, Version};
@@ -33,14 +32,12 @@ enum Found {
     Some,
 }
 
-/// A request that was under way when its sender died has arrived by then.
-const LATE_REQUESTS: Duration = Duration::from_mins(1);
-
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
         let mut recovered = Recovered::default();
-        self.remove_uploads_left().await?;
+        self.uploader.adopt_left()?;
+        self.remove_left().await;
         let mut found = Found::All;
         for Orphan { staged, note, state } in self.store.orphans()? {
             if note.is_empty() {
@@ -72,18 +69,9 @@ impl Vfs {
         Ok(recovered)
     }
 
-    /// Removes uploads in parts that nobody completes any more.
-    async fn remove_uploads_left(&self) -> Result<()> {
-        self.uploader.adopt_left()?;
+    /// Removes uploads in parts that nobody completes any more; to be called now and then.
+    pub async fn remove_left(&self) {
         self.uploader.remove_left().await;
-        let (me, clock) = (self.me.clone(), Arc::clone(&self.clock));
-        self.runtime.spawn(async move {
-            clock.sleep(LATE_REQUESTS).await;
-            if let Some(vfs) = me.upgrade() {
-                vfs.uploader.remove_left().await;
-            }
-        });
-        Ok(())
     }
 
     /// The note of what was renamed names its new object from now on. `None` if that has to wait.

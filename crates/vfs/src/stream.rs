@@ -132,8 +132,8 @@ impl Vfs {
         });
     }
 
-    /// As [`Vfs::end_stream`], and waits for it: what is to lose its name, or to get another, has a note
-    /// that tells where its parts are only until then.
+    /// As [`Vfs::end_stream`], and waits for it: what is to get another name is sent to another key from
+    /// then on.
     pub(crate) async fn end_ahead(&self, file: &File) {
         if file.stream.id().is_none() {
             return;

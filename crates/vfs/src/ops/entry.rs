@@ -41,11 +41,10 @@ impl Vfs {
 
     /// Removes a file; its bytes live on for who has it open.
     pub async fn unlink(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        let file = self.named(parent, &name).await?;
-        if let Some(file) = &file {
-            self.end_ahead(file).await;
-        }
         let ino = self.namespace.unlink(parent, &name).await?;
+        if let Some(file) = self.files.find(ino) {
+            self.end_stream(&file);
+        }
         self.unname(ino);
         Ok(())
     }
