@@ -10,6 +10,7 @@ mod direct;
 mod fault;
 mod keys;
 mod large;
+mod named;
 mod page;
 mod part;
 mod place;
@@ -43,6 +44,7 @@ use crate::{
 };
 use direct::{Asker, Call, Direct};
 use keys::Keys;
+use named::{name, version_of};
 use place::Place;
 use server::PartChecks;
 use sign::Payload;
@@ -112,18 +114,6 @@ impl S3 {
     }
 }
 
-/// The key as text; S3 takes nothing else.
-fn name<'a>(op: &'static str, key: &'a Key) -> Result<&'a str> {
-    let refuse = |words: &str| Error::new(ErrorKind::Unsupported, op, key).because(words);
-    match std::str::from_utf8(key.as_bytes()) {
-        Ok("") => Err(refuse("an object needs a name")),
-        // The SDK would say that there is none, and be asked again and again.
-        Ok(name) if name.trim().is_empty() => Err(refuse("a key of white space alone")),
-        Ok(name) => Ok(name),
-        Err(_) => Err(refuse("S3 takes only keys that are UTF-8")),
-    }
-}
-
 /// `If-Match` and `If-None-Match`.
 fn conditions(condition: &Condition) -> (Option<String>, Option<String>) {
     match condition {
@@ -131,12 +121,6 @@ fn conditions(condition: &Condition) -> (Option<String>, Option<String>) {
         Condition::Absent => (None, Some("*".to_owned())),
         Condition::Is(version) => (Some(version.as_str().to_owned()), None),
     }
-}
-
-fn version_of(op: &'static str, key: &Key, etag: Option<String>) -> Result<Version> {
-    let etag = etag.filter(|etag| !etag.is_empty());
-    let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no etag");
-    Ok(Version::new(&etag.ok_or_else(missing)?))
 }
 
 /// As much time as the store may work, or a slow line send.

@@ -11,10 +11,11 @@ use base::Clock;
 use bytes::Bytes;
 use http::Method;
 
+use super::fault;
 use super::keys::{Keys, system_time};
+use super::named::{self, name};
 use super::place::Place;
 use super::sign::{self, Payload, Unsigned};
-use super::{fault, name};
 use crate::http::{Answer, Http, Request, encode_path, parse_http_date, query};
 use crate::{Error, ErrorKind, Key, Meta, Metadata, Result, Version};
 
@@ -181,5 +182,5 @@ pub(super) fn meta(op: &'static str, key: &Key, answer: &Answer) -> Result<Meta>
 
 /// The version that an answer says it is about.
 pub(super) fn version(op: &'static str, key: &Key, answer: &Answer) -> Result<Version> {
-    super::version_of(op, key, answer.header("etag").map(str::to_owned))
+    named::version_of(op, key, answer.header("etag").map(str::to_owned))
 }
