@@ -170,7 +170,8 @@ async fn keep_house(vfs: Weak<Vfs>, store: Store, clock: Arc<dyn Clock>) {
         if delays == REMOVAL_DELAYS
             && let Some(vfs) = vfs.upgrade()
         {
-            vfs.remove_left().await;
+            // A store that does not answer must not keep the journal waiting.
+            tokio::spawn(async move { vfs.remove_left().await });
         }
         let store = store.clone();
         let record = move || match delays % CHECKPOINT_DELAYS {
