@@ -10,7 +10,9 @@
 //!
 //! Who is stuck, because the store does not answer, says so: nobody waits for him.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -36,11 +38,18 @@ pub(super) struct Turns {
     line: Arc<Mutex<Line>>,
 }
 
+// Invariant: `shared` and `exclusive` have just the wants of `places`, each with the number of its
+// place: thousands may be in the line, and who comes looks only at those at, above and below him.
 #[derive(Debug, Default)]
 struct Line {
     last: u64,
     places: BTreeMap<u64, Place>,
+    shared: Index,
+    exclusive: Index,
 }
+
+/// The numbers of who holds a path or waits for it.
+type Index = BTreeMap<Path, BTreeSet<u64>>;
 
 #[derive(Debug)]
 struct Place {
@@ -112,7 +121,7 @@ impl Turns {
     /// is somebody in the way whose changes are not to be seen yet.
     pub(super) fn pass(&self, wants: Vec<Want>) -> Option<(Turn, Option<Wait>)> {
         let line = self.line.lock();
-        if line.places.values().any(|place| place.is_open_to(&wants)) {
+        if line.in_the_way(&wants).iter().any(|number| line.places[number].is_open_to(&wants)) {
             return None;
         }
         let (turn, woken) = self.queue_in(line, wants);
@@ -122,8 +131,7 @@ impl Turns {
     /// A place in the line, and what tells that it is our turn, if that is not now.
     fn queue(&self, wants: Vec<Want>) -> Result<(Turn, Option<oneshot::Receiver<Woken>>), Stuck> {
         let line = self.line.lock();
-        let in_the_way = |place: &Place| collide(&place.wants, &wants);
-        if line.places.values().any(|place| place.pace == Pace::Stuck && in_the_way(place)) {
+        if line.in_the_way(&wants).iter().any(|number| line.places[number].pace == Pace::Stuck) {
             return Err(Stuck);
         }
         Ok(self.queue_in(line, wants))
@@ -136,12 +144,11 @@ impl Turns {
     ) -> (Turn, Option<oneshot::Receiver<Woken>>) {
         line.last += 1;
         let number = line.last;
-        let mut waits_for = 0;
-        for place in line.places.values_mut() {
-            if collide(&place.wants, &wants) {
-                place.delays.push(number);
-                waits_for += 1;
-            }
+        let in_the_way = line.in_the_way(&wants);
+        let waits_for = in_the_way.len();
+        for earlier in in_the_way {
+            let place = line.places.get_mut(&earlier).expect("found in the line");
+            place.delays.push(number);
         }
         let (wake, woken) = if waits_for == 0 {
             (None, None)
@@ -150,9 +157,73 @@ impl Turns {
             (Some(wake), Some(woken))
         };
         let (delays, pace, standing) = (Vec::new(), Pace::Going, Standing::Open);
-        line.places.insert(number, Place { wants, waits_for, delays, wake, pace, standing });
+        line.insert(number, Place { wants, waits_for, delays, wake, pace, standing });
         (Turn { line: Arc::clone(&self.line), number }, woken)
     }
+}
+
+impl Line {
+    /// Those who are in the way of `wants`, each once.
+    fn in_the_way(&self, wants: &[Want]) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        for want in wants {
+            let above = at_and_above(want.path());
+            found.extend(above.filter_map(|tree| self.exclusive.get(tree)).flatten());
+            if let Want::Exclusive(tree) = want {
+                found.extend(self.shared.get(tree).into_iter().flatten());
+                found.extend(below(&self.shared, tree));
+                found.extend(below(&self.exclusive, tree));
+            }
+        }
+        found
+    }
+
+    fn insert(&mut self, number: u64, place: Place) {
+        for want in &place.wants {
+            let path = want.path().to_vec();
+            self.index_of(want).entry(path).or_default().insert(number);
+        }
+        self.places.insert(number, place);
+    }
+
+    fn remove(&mut self, number: u64) -> Place {
+        let place = self.places.remove(&number).expect("in the line until it is dropped");
+        for want in &place.wants {
+            let index = self.index_of(want);
+            // Wanted twice by one, it is gone already.
+            let Some(numbers) = index.get_mut(want.path()) else { continue };
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                index.remove(want.path());
+            }
+        }
+        place
+    }
+
+    fn index_of(&mut self, want: &Want) -> &mut Index {
+        match want {
+            Want::Shared(_) => &mut self.shared,
+            Want::Exclusive(_) => &mut self.exclusive,
+        }
+    }
+}
+
+/// `path`, the folders above it, and the mounted one.
+fn at_and_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let whole = (!path.is_empty()).then_some(path);
+    iter::once(&b""[..]).chain(slashes.map(|(at, _)| &path[..at])).chain(whole)
+}
+
+/// Who is below `tree`, not at it.
+fn below<'a>(index: &'a Index, tree: &[u8]) -> impl Iterator<Item = &'a u64> {
+    // A slash comes next in all that is below; for the mounted folder, anything at all.
+    let [from, to] = [b'/', b'/' + 1].map(|next| [tree, &[next]].concat());
+    let range = match tree {
+        b"" => (Bound::Excluded(tree), Bound::Unbounded),
+        _ => (Bound::Included(&from[..]), Bound::Excluded(&to[..])),
+    };
+    index.range::<[u8], _>(range).flat_map(|(_, numbers)| numbers)
 }
 
 impl Turn {
@@ -222,7 +293,7 @@ impl Place {
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut line = self.line.lock();
-        let place = line.places.remove(&self.number).expect("in the line until it is dropped");
+        let place = line.remove(self.number);
         for later in place.delays {
             // Who gave up waiting is not in the line any more.
             let Some(waiting) = line.places.get_mut(&later) else { continue };
@@ -235,10 +306,6 @@ impl Drop for Turn {
             }
         }
     }
-}
-
-fn collide(some: &[Want], others: &[Want]) -> bool {
-    some.iter().any(|one| others.iter().any(|other| one.excludes(other)))
 }
 
 impl Want {
@@ -273,7 +340,17 @@ mod tests {
     use futures::FutureExt;
     use proptest::prelude::*;
 
-    use super::{Stuck, Turn, Turns, Want, collide};
+    use super::{Line, Stuck, Turn, Turns, Want};
+
+    impl Line {
+        fn is_empty(&self) -> bool {
+            self.places.is_empty() && self.shared.is_empty() && self.exclusive.is_empty()
+        }
+    }
+
+    fn collide(some: &[Want], others: &[Want]) -> bool {
+        some.iter().any(|one| others.iter().any(|other| one.excludes(other)))
+    }
 
     fn shared(path: &str) -> Want {
         Want::Shared(path.into())
@@ -315,7 +392,7 @@ mod tests {
         assert!(late.as_mut().now_or_never().is_none());
         drop(renaming);
         late.now_or_never().unwrap().unwrap();
-        assert!(turns.line.lock().places.is_empty());
+        assert!(turns.line.lock().is_empty());
     }
 
     #[test]
@@ -329,7 +406,7 @@ mod tests {
         drop(renaming);
         late.now_or_never().unwrap().unwrap();
         drop(publishing);
-        assert!(turns.line.lock().places.is_empty());
+        assert!(turns.line.lock().is_empty());
     }
 
     #[test]
@@ -346,7 +423,7 @@ mod tests {
         drop(behind.now_or_never().unwrap().unwrap());
         drop(stuck);
         drop(turns.take(vec![shared("d/g")]).now_or_never().unwrap().unwrap());
-        assert!(turns.line.lock().places.is_empty());
+        assert!(turns.line.lock().is_empty());
     }
 
     #[test]
@@ -364,7 +441,7 @@ mod tests {
         drop(removing);
         coming.now_or_never().unwrap();
         drop(making);
-        assert!(turns.line.lock().places.is_empty());
+        assert!(turns.line.lock().is_empty());
     }
 
     #[test]
@@ -441,7 +518,7 @@ mod tests {
                 }
             }
             drop(present);
-            prop_assert!(turns.line.lock().places.is_empty());
+            prop_assert!(turns.line.lock().is_empty());
         }
     }
 }
