@@ -1,4 +1,5 @@
-//! Files whose upload nobody waits for: a line of them, in the order in which they are due. Pure.
+//! Files whose upload nobody waits for: a line of them, in the order in which they are due. Pure. How many
+//! are uploaded at a time, [`Pace`] says.
 //!
 //! ```text
 //!            push                due, a place is free           done
@@ -14,6 +15,7 @@ use std::time::Duration;
 use base::Ino;
 
 use crate::file::File;
+use crate::pace::Pace;
 
 /// Between tries of an upload that failed.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
@@ -32,6 +34,7 @@ pub(crate) struct Backlog {
     busy: HashMap<Ino, Again>,
     last: u64,
     dispatcher: Dispatcher,
+    pace: Pace,
 }
 
 #[derive(Debug)]
@@ -68,7 +71,7 @@ enum Dispatcher {
 pub(crate) enum Pushed {
     /// Nothing: the file has an earlier place, or is busy.
     InLine,
-    /// To wake the task that hands out, because the file is the first now.
+    /// To wake the task that hands out: the file is the first now, or there is a place for another.
     First,
     /// To start that task.
     Alone,
@@ -81,6 +84,8 @@ pub(crate) enum Next {
     File(Due),
     /// Nothing before this time.
     NotBefore(Duration),
+    /// Nothing before one that is busy ends.
+    Full,
     /// Nothing at all: the task that asks is over.
     Nothing,
 }
@@ -135,6 +140,9 @@ impl Backlog {
         if now < due {
             return Next::NotBefore(due);
         }
+        if self.pace.number() as usize <= self.busy.len() {
+            return Next::Full;
+        }
         let Waiting { file, delay } = first.remove();
         self.places.remove(&file.ino());
         self.busy.insert(file.ino(), Again::No);
@@ -144,8 +152,14 @@ impl Backlog {
     /// A file that was due is not busy any more.
     pub(crate) fn end(&mut self, due: Due, ended: Ended, now: Duration) -> Pushed {
         let Due { file, delay } = due;
+        // With fewer there is not enough to do, with more a step down is not over.
+        let is_full = self.busy.len() == self.pace.number() as usize;
         let again = self.busy.remove(&file.ino()).expect("busy until it ends");
-        match (ended, again) {
+        match ended {
+            Ended::Done | Ended::Unfinished if is_full => self.pace.ended(now),
+            Ended::Done | Ended::Unfinished | Ended::Failed => self.pace.idle(),
+        }
+        let pushed = match (ended, again) {
             (Ended::Done, Again::No) => Pushed::InLine,
             (Ended::Done | Ended::Failed, Again::At(at)) => {
                 self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, at)
@@ -155,7 +169,9 @@ impl Backlog {
                 let longer = (delay * 2).min(RETRY_DELAY_MAX);
                 self.wait(Waiting { file, delay: longer }, now + delay)
             }
-        }
+        };
+        // There is a place now for who comes next.
+        if pushed == Pushed::InLine && !self.line.is_empty() { Pushed::First } else { pushed }
     }
 
     fn wait(&mut self, waiting: Waiting, due: Duration) -> Pushed {

@@ -39,7 +39,17 @@ impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
     pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         let turn = file.turn().await;
-        self.commit_in_turn(file, &turn, Upto::Now).await
+        let committed = self.commit_in_turn(file, &turn, Upto::Now).await;
+        self.after(file, turn);
+        committed
+    }
+
+    /// The turn of `file` is over: who wanted it gone meanwhile did not wait for that.
+    pub(crate) fn after(&self, file: &Arc<File>, turn: Turn) {
+        drop(turn);
+        if file.state.read().name == Named::No {
+            self.retire(file);
+        }
     }
 
     /// Commits everything, attributes too; returns what could not be.

@@ -62,10 +62,11 @@ impl Files {
         in_use.handles -= 1;
     }
 
-    /// Forgets a file that is no longer in use; returns it if so.
+    /// Forgets a file that is no longer in use; returns it if so. Until its upload is over its number is
+    /// not another's, who would be taken for what was uploaded.
     pub(crate) fn retire(&self, file: &Arc<File>) -> Option<Arc<File>> {
         let before = self.idle_since(file)?;
-        if !file.is_spent() {
+        if !file.is_spent() || file.is_committing() {
             return None;
         }
         let mut table = self.table.lock();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::Clock;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::aimed::Upto;
 use crate::backlog::{Due, Ended, Next, Pushed};
@@ -32,8 +32,7 @@ impl Vfs {
             Pushed::First => self.later.news.notify_one(),
             Pushed::Alone => {
                 let (clock, news) = (Arc::clone(&self.clock), Arc::clone(&self.later.news));
-                let places = Arc::clone(&self.later.places);
-                self.runtime.spawn(hand_out(Arc::downgrade(self), clock, news, places));
+                self.runtime.spawn(hand_out(Arc::downgrade(self), clock, news));
             }
         }
     }
@@ -73,38 +72,36 @@ impl Vfs {
         // Not in the way of those who close the file while its name is about to change.
         drop(self.namespace.settle(file.ino()).await?);
         let turn = file.turn().await;
-        self.commit_in_turn(file, &turn, Upto::Acknowledged).await
+        let committed = self.commit_in_turn(file, &turn, Upto::Acknowledged).await;
+        self.after(file, turn);
+        committed
     }
 }
 
 /// Hands out who is due for as long as anybody is in the line. Does not keep the file system.
-async fn hand_out(
-    vfs: Weak<Vfs>,
-    clock: Arc<dyn Clock>,
-    news: Arc<Notify>,
-    places: Arc<Semaphore>,
-) {
+async fn hand_out(vfs: Weak<Vfs>, clock: Arc<dyn Clock>, news: Arc<Notify>) {
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("never closed");
         let Some(vfs) = vfs.upgrade() else { return };
         let now = clock.monotonic();
         let next = vfs.later.line.lock().next(now);
-        match next {
+        let due = match next {
             Next::Nothing => return,
             Next::File(due) => {
                 let runtime = vfs.runtime.clone();
-                runtime.spawn(async move {
-                    vfs.commit_due(due).await;
-                    drop(place);
-                });
+                runtime.spawn(async move { vfs.commit_due(due).await });
+                continue;
             }
-            Next::NotBefore(due) => {
-                drop((place, vfs));
-                tokio::select! {
-                    () = clock.sleep(due.saturating_sub(now)) => {}
-                    () = news.notified() => {}
-                }
-            }
+            Next::NotBefore(due) => Some(due),
+            Next::Full => None,
+        };
+        drop(vfs);
+        let Some(due) = due else {
+            news.notified().await;
+            continue;
+        };
+        tokio::select! {
+            () = clock.sleep(due.saturating_sub(now)) => {}
+            () = news.notified() => {}
         }
     }
 }

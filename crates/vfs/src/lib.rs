@@ -27,6 +27,7 @@ mod noting;
 mod ops;
 mod order;
 mod origin;
+mod pace;
 mod recover;
 mod relief;
 mod set_id;

@@ -211,7 +211,9 @@ impl Vfs {
         // Not in the way of those who change its name.
         drop(self.namespace.settle(file.ino()).await?);
         let turn = file.turn().await;
-        self.commit_in_turn(&file, &turn, Upto::Unasked).await?;
+        let committed = self.commit_in_turn(&file, &turn, Upto::Unasked).await;
+        self.after(&file, turn);
+        committed?;
         // The part in which the next bytes are is sent again with them.
         let kept = self.uploader.part_at(file.size()).map_or(0, ByteRange::start);
         Ok(self.let_go(&file, kept))

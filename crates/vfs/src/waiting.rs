@@ -1,31 +1,19 @@
-//! Who waits for his upload, and how many may be at it; and who waits for room.
+//! Who waits for his upload, and who waits for room.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::backlog::Backlog;
 use crate::limit::{Allowance, DirtyLimit};
 
-/// Files that are uploaded at a time. Small ones take a request each, and a store far away needs many
-/// of those; the bytes of all together have their own limit.
-const UPLOADS_MAX: usize = 64;
-
 /// What hands out shares with those who push.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Later {
     pub(crate) line: parking_lot::Mutex<Backlog>,
-    /// Somebody is due earlier than whom the task waits for.
+    /// Somebody is due earlier than whom the task waits for, or there is a place.
     pub(crate) news: Arc<Notify>,
-    pub(crate) places: Arc<Semaphore>,
-}
-
-impl Default for Later {
-    fn default() -> Later {
-        let (line, news) = (parking_lot::Mutex::default(), Arc::default());
-        Later { line, news, places: Arc::new(Semaphore::new(UPLOADS_MAX)) }
-    }
 }
 
 impl Later {
