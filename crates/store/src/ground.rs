@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::disk::Disk;
 use crate::layout::Layout;
 use crate::space::Space;
+use crate::spares::{self, Spares};
 use crate::state::Db;
 
 /// One state folder as one process has it open.
@@ -22,6 +23,8 @@ pub(crate) struct Ground {
     pub db: Db,
     /// The books of the cache's space.
     pub space: Space,
+    /// Staged files that are nobody's yet.
+    pub spares: Spares,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
@@ -32,6 +35,12 @@ pub(crate) struct Ground {
     // Held from reading what is here to recording it, and from recording that something is dropped
     // to dropping it: a record never tells of bytes that went meanwhile.
     recording: Mutex<()>,
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        spares::remove_all(self);
+    }
 }
 
 /// The turn to record or to drop what is here.
@@ -53,6 +62,7 @@ impl Ground {
             disk,
             db,
             space,
+            spares: Spares::default(),
             metrics,
             clock,
             last_stamp: AtomicU64::new(0),

@@ -38,6 +38,7 @@ mod recovery;
 mod residency;
 mod sealed;
 mod space;
+mod spares;
 mod staged;
 mod state;
 mod store;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use base::ByteRange;
 
-use crate::backing::BackingFile;
 use crate::body::{Body, Home, Lent, View};
 use crate::cached::{self, Cached, Use};
 use crate::disk::Disk;
@@ -23,6 +22,7 @@ use crate::lock::Mode;
 use crate::presence::{Presence, Standing};
 use crate::residency::{Event, Residency};
 use crate::sealed::Sealed;
+use crate::spares::{self, Spare};
 use crate::staged::{BodyGuard, Staged};
 use crate::state::staged::{NewStaged, StagedState};
 use crate::state::versions::VersionNews;
@@ -62,13 +62,10 @@ pub(crate) fn stage_new(
     note: &[u8],
     base: Option<(Arc<Cached>, u64)>,
 ) -> Result<Arc<Staged>> {
-    let file_name = ground.staged_name();
+    let Spare { file_name, file } =
+        spares::take(ground).map_err(|error| Error::io("stage", &ground.layout.stage(), error))?;
     let path = ground.layout.staged(&file_name);
     let io = |error| Error::io("stage", &path, error);
-    let file = ground.disk.create(&path).map_err(io)?;
-    let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?);
-    let is_claimed = file.claim(Mode::Exclusive).map_err(io)?;
-    assert!(is_claimed, "nobody else knows the new file {}", path.display());
 
     // A file that only shows a whole version has nothing that the bucket does not have.
     let is_clean = base.as_ref().is_some_and(|(cached, visible)| *visible == cached.size());
