@@ -336,7 +336,11 @@ fn runs(set: &GranuleSet, range: ByteRange) -> Vec<ByteRange> {
     found
 }
 
-/// Reads a part off the disk, away from the threads that drive the network, all but what is in
+/// What is as small as this is read by who sends it: it was written a moment ago, and handing it over costs
+/// more than reading it.
+const READ_HERE_BYTES_MAX: u64 = 64 << 10;
+
+/// Reads a part off the disk, a large one away from the threads that drive the network, all but what is in
 /// `fetched`.
 async fn read_sealed(
     sealed: &Arc<Sealed>,
@@ -344,7 +348,7 @@ async fn read_sealed(
     fetched: Vec<(u64, Vec<u8>)>,
 ) -> Result<Bytes> {
     let sealed = Arc::clone(sealed);
-    let reading = tokio::task::spawn_blocking(move || {
+    let read = move || {
         let mut buffer = vec![0; usize::try_from(range.len()).expect("parts fit in memory")];
         let index = |at: u64| usize::try_from(at - range.start()).expect("parts fit in memory");
         let mut at = range.start();
@@ -355,7 +359,10 @@ async fn read_sealed(
         }
         sealed.read(at, &mut buffer[index(at)..])?;
         Ok::<_, store::Error>(Bytes::from(buffer))
-    });
-    let bytes = reading.await.map_err(|_| Error::Stopped)?;
+    };
+    if range.len() <= READ_HERE_BYTES_MAX {
+        return Ok(read()?);
+    }
+    let bytes = tokio::task::spawn_blocking(read).await.map_err(|_| Error::Stopped)?;
     Ok(bytes?)
 }
