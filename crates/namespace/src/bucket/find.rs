@@ -409,17 +409,16 @@ impl Tree {
     fn known(&self, parent: Ino, name: &Name, now: Duration, ttl: Duration) -> Known {
         let Some(folder) = self.folder(parent) else { return Known::Unknown };
         let window = folder.windows.covering(name);
-        let window_fresh = window.is_some_and(|window| now < window.as_of + ttl);
+        let believes =
+            |as_of| now < as_of + ttl || !ttl.is_zero() && folder.windows.believes(as_of, now);
+        let is_absent = window.is_some_and(|window| believes(window.as_of));
         match folder.children.get(name) {
             Some(&ino) => {
                 let node = self.node(ino).expect("a child is remembered");
-                if node.unpublished() || node.fresh(now, ttl) && !self.is_doubtful(ino) {
-                    Known::Present(ino)
-                } else {
-                    Known::Unknown
-                }
+                let is_fresh = node.as_of.is_some_and(believes) && !self.is_doubtful(ino);
+                if node.unpublished() || is_fresh { Known::Present(ino) } else { Known::Unknown }
             }
-            None if window_fresh => Known::Absent,
+            None if is_absent => Known::Absent,
             None => Known::Unknown,
         }
     }

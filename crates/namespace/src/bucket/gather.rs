@@ -145,12 +145,13 @@ impl Gather {
         Found::There
     }
 
-    /// All pages are in.
+    /// All pages are in, at `now`.
     pub(super) fn finish(
         &mut self,
         state: &mut State,
         filling: &Filling,
         ticket: &Ticket,
+        now: Duration,
     ) -> Found {
         let (dir, began) = (self.dir, self.began);
         if !state.is_at(dir, &self.prefix) {
@@ -174,6 +175,7 @@ impl Gather {
 
         let Some(folder) = state.tree.folder_mut(dir) else { return Found::Elsewhere };
         folder.interest.learn_size(self.found < usize::from(PAGE_ENTRIES_MAX));
+        folder.windows.was_listed(began, now);
         // What was forgotten meanwhile would be taken for absent.
         if !self.contested && folder.windows.forgets() == self.forgets {
             folder.windows.add(Window { range: Range::All, as_of: began });

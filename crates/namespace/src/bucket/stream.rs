@@ -146,8 +146,9 @@ impl Shared {
             }
         }
         let ticket = trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
+        let now = self.clock.monotonic();
         let mut state = self.state();
-        let found = gather.finish(&mut state, &trip.filling, ticket);
+        let found = gather.finish(&mut state, &trip.filling, ticket, now);
         if let Some((ticket, sweep)) = swept {
             match state.tree.tell_sweep(&ticket, sweep) {
                 0 => state.walk.lost(),

@@ -92,6 +92,19 @@ pub(super) struct Window {
 /// How many windows are remembered of one folder.
 const WINDOWS_MAX: usize = 8;
 
+/// What a listing told is believed for so many times as long as it took, at most for so long: it takes
+/// longer than the time to live where a folder is large, and who looks at all that it told would ask again
+/// for each name.
+const BELIEF_FACTOR: u32 = 3;
+const BELIEF_MAX: Duration = Duration::from_mins(1);
+
+/// A listing of a whole folder that came to its end.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    began: Duration,
+    believed_until: Duration,
+}
+
 /// What was lately told of one folder's names. Only absence is read from here: a name that a window
 /// covers and that the folder does not have is not there.
 #[derive(Debug, Default)]
@@ -101,6 +114,7 @@ pub(super) struct Windows(Box<Lately>);
 #[derive(Debug, Default)]
 struct Lately {
     told: Vec<Window>,
+    listed: Option<Listed>,
     forgets: u64,
 }
 
@@ -115,6 +129,18 @@ impl Windows {
             self.0.told.remove(0);
         }
         self.0.told.push(window);
+    }
+
+    /// The folder was listed as a whole.
+    pub(super) fn was_listed(&mut self, began: Duration, ended: Duration) {
+        let took = ended.saturating_sub(began);
+        let believed_until = began + (took * BELIEF_FACTOR).min(BELIEF_MAX.max(took));
+        self.0.listed = Some(Listed { began, believed_until });
+    }
+
+    /// Whether what was told at `as_of` is believed at `now`, because it takes long to be told all.
+    pub(super) fn believes(&self, as_of: Duration, now: Duration) -> bool {
+        self.0.listed.is_some_and(|listed| listed.began <= as_of && now < listed.believed_until)
     }
 
     /// The youngest window that covers `name`.

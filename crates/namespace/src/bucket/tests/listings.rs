@@ -1,6 +1,7 @@
 //! Listings that grow while they are read.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use base::{Ino, Name};
 use proptest::prelude::{any, prop, proptest};
@@ -45,6 +46,30 @@ async fn the_first_entries_come_with_the_first_page() {
     let want: Vec<String> = (0..100).map(|file| format!("n{file:03}")).collect();
     assert_eq!(names(&listing).await, want);
     assert_eq!(listing.page(3, 2).await.unwrap(), first[3..5], "an entry keeps its place");
+}
+
+#[tokio::test]
+async fn what_took_long_to_be_told_is_believed_for_longer() {
+    let bench = paged(100);
+    let gate = bench.fake.hold(Op::List);
+    let listing = bench.bucket.listing(Ino::ROOT).await.unwrap();
+    gate.arrived(1).await;
+    bench.clock.advance(Duration::from_secs(10));
+    drop(gate);
+    assert_eq!(names(&listing).await.len(), 100);
+    let requests = bench.fake.calls_total();
+    bench.clock.advance(Duration::from_secs(15));
+    for file in 0..100 {
+        let found =
+            bench.bucket.lookup(Ino::ROOT, &name(&format!("n{:03}", file * 37 % 100))).await;
+        assert_eq!(found.unwrap().attr.size, 1);
+    }
+    bench.bucket.lookup(Ino::ROOT, &name("n100")).await.unwrap_err();
+    assert_eq!(bench.fake.calls_total(), requests, "a listing told of all of them");
+    bench.put("n050", "longer");
+    bench.clock.advance(Duration::from_secs(5));
+    let found = bench.bucket.lookup(Ino::ROOT, &name("n050")).await;
+    assert_eq!(found.unwrap().attr.size, 6);
 }
 
 #[tokio::test]
