@@ -62,6 +62,7 @@ struct Shared {
     sockets: Mutex<Vec<TcpStream>>,
     connections: AtomicUsize,
     answer_bytes: AtomicU64,
+    requests: AtomicU64,
 }
 
 /// Holds back the answers on connections whose last request contains some words.
@@ -93,6 +94,7 @@ impl SlowLink {
             sockets: Mutex::default(),
             connections: AtomicUsize::new(0),
             answer_bytes: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
         });
         let accepting = spawn("link-accept", {
             let shared = Arc::clone(&shared);
@@ -153,6 +155,11 @@ impl SlowLink {
     /// How many bytes the server has answered.
     pub fn answer_bytes(&self) -> u64 {
         self.shared.answer_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many requests were made, by clients that wait for an answer before they ask again.
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(Ordering::Relaxed)
     }
 }
 
@@ -264,6 +271,7 @@ fn requests(
         }
         // A chunk in the middle of a body does not start a new request.
         if is_request_start(&buffer[..len]) {
+            link.requests.fetch_add(1, Ordering::Relaxed);
             flagged.store(link.gate.matches(&buffer[..len]), Ordering::Release);
             if link.request_gate.matches(&buffer[..len]) {
                 link.request_gate.wait();

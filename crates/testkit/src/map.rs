@@ -42,6 +42,15 @@ impl SharedMap {
         unsafe { std::slice::from_raw_parts(self.start, self.len) }.to_vec()
     }
 
+    /// Copies what is mapped at `offset` into `bytes`.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) {
+        assert!(offset + bytes.len() <= self.len, "outside of what is mapped");
+        // SAFETY: in bounds, see above.
+        let source = unsafe { self.start.add(offset) };
+        // SAFETY: in bounds, see above; `bytes` lies elsewhere.
+        unsafe { ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
     /// Writes `bytes` at `offset`.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(self.protection.contains(ProtFlags::WRITE), "mapped for reading");
@@ -83,6 +92,9 @@ mod tests {
         file.write_all(b"0123456789").unwrap();
         let map = SharedMap::writable(&file, 10);
         assert_eq!(map.bytes(), b"0123456789");
+        let mut some = [0; 3];
+        map.read(4, &mut some);
+        assert_eq!(&some, b"456");
         map.write(3, b"abc");
         map.sync().unwrap();
         drop(map);

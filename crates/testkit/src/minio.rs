@@ -59,6 +59,11 @@ impl MinIo {
         self.address
     }
 
+    /// Where it keeps its objects.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
     /// The URL of its API.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)

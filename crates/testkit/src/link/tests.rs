@@ -108,3 +108,20 @@ fn a_cut_breaks_connections_and_new_ones_work() {
     let mut stream = TcpStream::connect(link.address()).unwrap();
     ask(&mut stream, 10);
 }
+
+#[test]
+fn a_link_counts_the_requests_that_it_carries() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let link = SlowLink::to(listener.local_addr().unwrap(), Shape::default());
+    let mut client = TcpStream::connect(link.address()).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    for request in [&b"GET /one"[..], b"PUT /two", b"its body"] {
+        client.write_all(request).unwrap();
+        let mut heard = [0; 8];
+        server.read_exact(&mut heard).unwrap();
+        server.write_all(b"yes").unwrap();
+        let mut answer = [0; 3];
+        client.read_exact(&mut answer).unwrap();
+    }
+    assert_eq!(link.requests(), 2);
+}
