@@ -5,7 +5,7 @@ export QUAYFS_DEV_DIR ?= $(HOME)/.cache/quayfs-dev
 export CARGO_TARGET_DIR ?= $(QUAYFS_DEV_DIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help demo test test-long bench lint build setup clean
+.PHONY: help demo test test-long bench bench-peers lint build setup clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -22,6 +22,9 @@ test-long: ## The tests with large files, and the suites in full
 
 bench: ## Speed against a plain client and against the local disk, as ratios
 	@scripts/bench
+
+bench-peers: ## Reads side by side with other file systems: takes hours
+	@scripts/bench-peers
 
 lint: ## Format and lints; licences and sources too where cargo-deny is installed
 	@scripts/lint

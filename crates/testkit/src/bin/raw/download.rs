@@ -1,5 +1,5 @@
 //! Ranged GETs side by side, written to a file at their offsets and handed on, in order, to the
-//! standard output; and plain GETs one after the other.
+//! standard output; small ranges; and plain GETs one after the other.
 
 use std::fs::File;
 use std::io::Write;
@@ -50,6 +50,35 @@ pub(crate) async fn gets(store: &Store, prefix: &str) -> Result<()> {
         get.send().await?.body.collect().await?;
     }
     timer.tell();
+    Ok(())
+}
+
+/// Brings `count` ranges of `bytes` each, all over `key`, `at_a_time` of them, to nowhere. Prints the
+/// microseconds it took, and those of a single one.
+pub(crate) async fn ranges(
+    store: &Store,
+    key: &str,
+    count: u64,
+    bytes: u64,
+    at_a_time: usize,
+) -> Result<()> {
+    let head = store.client.head_object().bucket(&store.bucket).key(key).send().await?;
+    let places = u64::try_from(head.content_length().unwrap_or(0))? / bytes;
+    let timer = Timer::start();
+    let mut ranges = stream::iter(0..count)
+        .map(async |number| {
+            let timer = Timer::start();
+            // Each place once, far from the one before.
+            let start = number * 7919 % places * bytes;
+            range(store, key, start, start + bytes).await?;
+            Ok::<_, Box<dyn std::error::Error>>(timer.micros())
+        })
+        .buffer_unordered(at_a_time);
+    let mut single = Vec::new();
+    while let Some(micros) = ranges.next().await {
+        single.push(micros?);
+    }
+    timer.tell_all(single);
     Ok(())
 }
 

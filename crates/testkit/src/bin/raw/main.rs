@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   quayfs-bench-raw ENDPOINT BUCKET get KEY FILE           ranged GETs, to a file and to standard output
+//!   quayfs-bench-raw ENDPOINT BUCKET ranges KEY COUNT BYTES AT_A_TIME   small parts, all over
 //!   quayfs-bench-raw ENDPOINT BUCKET upload KEY FILE        the parts of one upload side by side
 //!   quayfs-bench-raw ENDPOINT BUCKET list PREFIX            page after page
 //!   quayfs-bench-raw ENDPOINT BUCKET gets PREFIX            all objects, one after the other
@@ -35,12 +36,18 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let [endpoint, bucket, what @ ..] = arguments.as_slice() else {
-        return Err("usage: quayfs-bench-raw ENDPOINT BUCKET get|gets|list|upload|puts ...".into());
+        return Err(
+            "usage: quayfs-bench-raw ENDPOINT BUCKET get|ranges|gets|list|upload|puts ...".into()
+        );
     };
     let store = Store { client: client(endpoint)?, bucket: (*bucket).to_owned() };
     let runtime = tokio::runtime::Runtime::new()?;
     match what {
         ["get", key, file] => runtime.block_on(download::get(&store, key, Path::new(file))),
+        ["ranges", key, count, bytes, at_a_time] => {
+            let (count, bytes, at_a_time) = (count.parse()?, bytes.parse()?, at_a_time.parse()?);
+            runtime.block_on(download::ranges(&store, key, count, bytes, at_a_time))
+        }
         ["gets", prefix] => runtime.block_on(download::gets(&store, prefix)),
         ["list", prefix] => runtime.block_on(list::pages(&store, prefix)),
         ["upload", key, file] => runtime.block_on(upload::parts(&store, key, Path::new(file))),

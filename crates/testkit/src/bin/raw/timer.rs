@@ -11,9 +11,23 @@ impl Timer {
         Timer(Instant::now())
     }
 
+    /// The microseconds until now.
+    pub(crate) fn micros(&self) -> u128 {
+        self.0.elapsed().as_micros()
+    }
+
     /// Prints the microseconds until now.
     #[expect(clippy::print_stdout, reason = "the result of the program")]
     pub(crate) fn tell(&self) {
-        println!("{}", self.0.elapsed().as_micros());
+        println!("{}", self.micros());
+    }
+
+    /// Prints them with the middle and the slowest hundredth of what was done meanwhile.
+    #[expect(clippy::print_stdout, reason = "the result of the program")]
+    pub(crate) fn tell_all(&self, mut single: Vec<u128>) {
+        single.sort_unstable();
+        let at =
+            |percent: usize| single.get((single.len().max(1) - 1) * percent / 100).unwrap_or(&0);
+        println!("micros {}\np50 {}\np99 {}", self.micros(), at(50), at(99));
     }
 }

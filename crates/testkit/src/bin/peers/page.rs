@@ -1,0 +1,236 @@
+//! The page: for each workload a row per figure and a column per client.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::client::Client;
+use crate::limited::Numbers;
+use crate::plot::plot;
+use crate::workload::{Better, Cell, Cost, Measured, Row};
+
+const INTRODUCTION: &str = "# Reads, side by side with other file systems
+
+Written by `make bench-peers`, never by hand. All clients read the same objects from one MinIO on the same
+machine, in turns, each with a fresh cache, so that the mood of the machine cancels out: what counts are the
+ratios. Above 1 quayfs is better, whichever way the figure goes. quayfs runs with `--memory-limit 128MiB`;
+the others as they come, with their caches on the local disk (`s3fs -o use_cache`, `rclone mount
+--vfs-cache-mode full`, Mountpoint for Amazon S3 without and with its cache). The raw client is the S3
+library alone, which fetches without being a file system.
+
+What took longer than it was given is `> limit`, what is not asked of a client `–`.
+";
+
+const QUOTED: &str = "
+## Quoted
+
+Not measured here: these do not build from the registries that this bench installs from. Measured once, on
+another day, on a machine of two cores through a link of 20 ms and 80 MB/s a connection.
+
+| client | figure |
+|---|---|
+| goofys | 1,000 small files cold: 45 files/s; 1 GiB cold: 511 MB/s, 440 MiB of memory at most |
+| geesefs | 1,000 small files cold: 45 files/s; 1 GiB cold: 1,076 MiB of memory at most |
+| JuiceFS | none of reads |
+";
+
+/// Writes the page, and the plots beside it.
+pub(crate) fn write(page: &Path, chapters: &[(String, Vec<Measured>)]) {
+    let mut text = String::from(INTRODUCTION);
+    let _ = write!(text, "\n{}\n", machine());
+    let stem = page.file_stem().and_then(|stem| stem.to_str()).expect("a page has a plain name");
+    for (chapter, measured) in chapters {
+        let picture = format!("{stem}-{}.svg", chapter.to_lowercase().replace(' ', "-"));
+        put(&page.with_file_name(&picture), &plot(measured));
+        let _ = write!(text, "\n## {chapter}\n\n![{chapter}]({picture})\n");
+        for one in measured {
+            text.push_str(&section(one));
+        }
+    }
+    text.push_str(QUOTED);
+    put(page, &text);
+}
+
+fn put(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: u64 = total
+        .and_then(|line| line.split_whitespace().next())
+        .and_then(|kib| kib.parse().ok())
+        .unwrap_or(0);
+    let (gib, kernel) = (kib.div_ceil(1 << 20), kernel.trim());
+    format!(
+        "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}."
+    )
+}
+
+/// One workload: its figures, and what they took.
+pub(crate) fn section(measured: &Measured) -> String {
+    let mut text = format!("\n### {} ({})\n\n", measured.title, measured.road.name());
+    let clients: Vec<Client> =
+        measured.rows.iter().flat_map(|row| &row.cells).map(|(client, _)| *client).collect();
+    let clients: Vec<Client> =
+        Client::ALL.into_iter().filter(|client| clients.contains(client)).collect();
+    let heads: Vec<&str> = clients.iter().map(|client| client.name()).collect();
+    let heads = heads.join(" | ");
+    let _ = writeln!(text, "| | {heads} | to local | to raw | to the best peer |");
+    let _ = writeln!(text, "|---|{}", "---:|".repeat(clients.len() + 3));
+    for row in &measured.rows {
+        let cells: Vec<String> = clients.iter().map(|&client| shown(&cell(row, client))).collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} |",
+            row.what,
+            cells.join(" | "),
+            ratio_text(row, &[Client::Local]),
+            ratio_text(row, &[Client::Raw]),
+            ratio_text(row, &peers()),
+        );
+    }
+    if measured.costs.iter().any(|cost| cost.costs.iter().any(|(_, taken)| has_cost(taken))) {
+        text.push_str(&costs(measured, &clients));
+    }
+    text.push_str(&failures(measured));
+    text
+}
+
+fn peers() -> Vec<Client> {
+    Client::ALL.into_iter().filter(|client| client.is_peer()).collect()
+}
+
+/// Takes a cost from what a step told.
+type CostOf = fn(&Numbers) -> Option<f64>;
+
+fn costs(measured: &Measured, clients: &[Client]) -> String {
+    let clients: Vec<Client> =
+        clients.iter().copied().filter(|&client| client != Client::Local).collect();
+    let heads: Vec<&str> = clients.iter().map(|client| client.name()).collect();
+    let mut text = format!("\n| what it took | {} |\n", heads.join(" | "));
+    let _ = writeln!(text, "|---|{}", "---:|".repeat(clients.len()));
+    let kinds: [(&str, CostOf); 4] = [
+        ("CPU seconds", |taken| taken.get("cpu").copied()),
+        ("peak memory, MiB", |taken| taken.get("peak").copied()),
+        ("requests", |taken| taken.get("requests").copied()),
+        ("bytes fetched per byte read", fetched_per_byte),
+    ];
+    for Cost { step, costs } in &measured.costs {
+        for (kind, of) in kinds {
+            let shown: Vec<String> = clients
+                .iter()
+                .map(|&wanted| {
+                    let taken = costs.iter().find(|(client, _)| *client == wanted);
+                    taken.and_then(|(_, taken)| of(taken)).map_or("–".to_owned(), figure)
+                })
+                .collect();
+            if shown.iter().any(|cell| cell != "–") {
+                let _ = writeln!(text, "| {step}: {kind} | {} |", shown.join(" | "));
+            }
+        }
+    }
+    text
+}
+
+fn has_cost(taken: &Numbers) -> bool {
+    taken.contains_key("cpu") || taken.contains_key("requests")
+}
+
+fn fetched_per_byte(taken: &Numbers) -> Option<f64> {
+    let bytes = taken.get("bytes").copied().filter(|&bytes| 0.0 < bytes)?;
+    Some(taken.get("fetched")? / bytes)
+}
+
+/// What went wrong, once each.
+fn failures(measured: &Measured) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for (client, cell) in measured.rows.iter().flat_map(|row| &row.cells) {
+        if let Cell::Failed(why) = cell {
+            let line = format!("\n{} failed: `{}`\n", client.name(), why.replace('`', "'"));
+            if !said.contains(&line) {
+                said.push(line);
+            }
+        }
+    }
+    said.concat()
+}
+
+fn cell(row: &Row, wanted: Client) -> Cell {
+    let found = row.cells.iter().find(|(client, _)| *client == wanted);
+    found.map_or(Cell::Nothing, |(_, cell)| cell.clone())
+}
+
+fn shown(cell: &Cell) -> String {
+    match cell {
+        Cell::Nothing => "–".to_owned(),
+        Cell::Number(value) => figure(*value),
+        Cell::Over(limit) => format!("> {} s", limit.as_secs()),
+        Cell::Failed(_) => "fails".to_owned(),
+    }
+}
+
+/// How many times better quayfs is than the best of `others`.
+pub(crate) fn ratio(row: &Row, others: &[Client]) -> Option<f64> {
+    let number = |client: Client| match cell(row, client) {
+        Cell::Number(value) => Some(value),
+        Cell::Nothing | Cell::Over(_) | Cell::Failed(_) => None,
+    };
+    let ours = number(Client::Quayfs)?;
+    let theirs = others.iter().filter_map(|&client| number(client));
+    match row.better {
+        Better::More => Some(ours / theirs.max_by(f64::total_cmp)?),
+        Better::Less => Some(theirs.min_by(f64::total_cmp)? / ours),
+    }
+}
+
+fn ratio_text(row: &Row, others: &[Client]) -> String {
+    ratio(row, others).map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
+}
+
+/// Three digits that count.
+pub(crate) fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size < 0.001 => format!("{value:.0}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{figure, ratio, shown};
+    use crate::client::Client;
+    use crate::workload::{Better, Cell, Row};
+
+    fn row(better: Better) -> Row {
+        let cells = vec![
+            (Client::Quayfs, Cell::Number(4.0)),
+            (Client::S3fs, Cell::Number(2.0)),
+            (Client::Rclone, Cell::Number(8.0)),
+            (Client::Mountpoint, Cell::Over(Duration::from_secs(9))),
+        ];
+        Row { what: "x".into(), better, cells }
+    }
+
+    #[test]
+    fn a_ratio_is_to_the_best_of_the_others_and_above_one_when_ours_is_better() {
+        let peers = super::peers();
+        assert_eq!(ratio(&row(Better::More), &peers), Some(0.5));
+        assert_eq!(ratio(&row(Better::Less), &peers), Some(0.5));
+        assert_eq!(ratio(&row(Better::More), &[Client::S3fs]), Some(2.0));
+        assert_eq!(ratio(&row(Better::More), &[Client::Mountpoint]), None);
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        assert_eq!([0.0, 1.234, 56.78, 910.1].map(figure), ["0", "1.23", "56.8", "910"]);
+        assert_eq!(shown(&Cell::Over(Duration::from_secs(60))), "> 60 s");
+    }
+}

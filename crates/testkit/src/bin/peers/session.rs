@@ -1,0 +1,207 @@
+//! One client with a fresh cache: mounted, read through step by step, and unmounted.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::{Scratch, SlowLink};
+
+use crate::client::{Client, Site};
+use crate::limited::{Numbers, Stop, run_limited};
+use crate::mounted::{Mounted, Taken};
+use crate::stage::{Road, Stage, beside};
+
+/// What one step came to. Beside what its program told: `cpu` seconds and `peak` MiB of the client,
+/// `requests` and `fetched` bytes where there is a link to count them.
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) told: Result<Numbers, Stop>,
+}
+
+/// A client that reads.
+pub(crate) struct Session<'a> {
+    pub(crate) client: Client,
+    pub(crate) stage: &'a Stage<'a>,
+    pub(crate) road: Road,
+    limit: Duration,
+    folder: Scratch,
+    mounted: Option<Mounted>,
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    taken: Taken,
+    requests: u64,
+    fetched: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Mounts. The store has its files in memory, and nobody else has them.
+    pub(crate) fn begin(
+        client: Client,
+        stage: &'a Stage<'a>,
+        road: Road,
+        limit: Duration,
+    ) -> Result<Session<'a>, Stop> {
+        if client == Client::Local {
+            stage.forget();
+        } else {
+            stage.remember();
+        }
+        let folder = Scratch::new();
+        let (mounted, steps) = (None, Vec::new());
+        let mut session = Session { client, stage, road, limit, folder, mounted, steps };
+        session.mount()?;
+        Ok(session)
+    }
+
+    /// Unmounts, and tells what all steps came to.
+    pub(crate) fn end(mut self) -> Vec<Step> {
+        self.unmount();
+        std::mem::take(&mut self.steps)
+    }
+
+    /// The path of what is called `name` in the bucket.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        if self.client.mounts() { self.dir().join(name) } else { self.stage.local().join(name) }
+    }
+
+    /// Runs our reader of that kind on `name`.
+    pub(crate) fn read(
+        &mut self,
+        step: &str,
+        how: &str,
+        name: &str,
+        more: &[&str],
+    ) -> Result<(), Stop> {
+        let mut command = Command::new(beside("quayfs-bench-reader"));
+        command.arg(how).arg(self.path(name)).args(more);
+        self.step(step, &mut command)
+    }
+
+    /// Runs the plain client.
+    pub(crate) fn raw(&mut self, step: &str, arguments: &[&str]) -> Result<(), Stop> {
+        let mut command = self.stage.raw(self.road);
+        self.step(step, command.args(arguments))
+    }
+
+    /// Runs the plain client, which writes `key` to a file and hands it on through a pipe, as a mount must.
+    pub(crate) fn raw_download(&mut self, step: &str, key: &str) -> Result<(), Stop> {
+        let raw = self.stage.raw(self.road);
+        let line = r#"set -o pipefail; key=$1 file=$2; shift 2; "$@" get "$key" "$file" | cat"#;
+        let mut command = Command::new(beside("quayfs-bench-reader"));
+        command.args(["timed", "bash", "-c", line, "bash", key]);
+        command.arg(self.folder.path().join("download"));
+        command.arg(raw.get_program()).args(raw.get_args());
+        command.envs(raw.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        self.step(step, &mut command)
+    }
+
+    /// Runs a line of shell in which `$1` is the path of `name`.
+    pub(crate) fn shell(&mut self, step: &str, line: &str, name: &str) -> Result<(), Stop> {
+        let mut command = Command::new(beside("quayfs-bench-reader"));
+        command.args(["timed", "sh", "-c", line, "sh"]).arg(self.path(name));
+        self.step(step, &mut command)
+    }
+
+    /// Runs what measures itself.
+    pub(crate) fn step(&mut self, name: &str, command: &mut Command) -> Result<(), Stop> {
+        let before = self.counted();
+        let mounted = &mut self.mounted;
+        // Without its server the mount fails what hangs in it.
+        let told = run_limited(command, self.limit, || drop(mounted.take()));
+        let after = self.counted();
+        let name = name.to_owned();
+        match told {
+            Ok(mut numbers) => {
+                for (name, number) in self.used(before, after) {
+                    numbers.insert(name.to_owned(), number);
+                }
+                self.steps.push(Step { name, told: Ok(numbers) });
+                Ok(())
+            }
+            Err(stop) => {
+                self.steps.push(Step { name, told: Err(stop.clone()) });
+                Err(stop)
+            }
+        }
+    }
+
+    /// Makes the kernel forget the client's files as all others, but those of the store.
+    pub(crate) fn forget(&self) {
+        self.stage.forget();
+        if self.client != Client::Local {
+            self.stage.remember();
+        }
+    }
+
+    /// Unmounts and mounts again, with what was kept on the disk.
+    pub(crate) fn remount(&mut self) -> Result<(), Stop> {
+        self.unmount();
+        self.mount()
+    }
+
+    fn mount(&mut self) -> Result<(), Stop> {
+        let (dir, state, home) =
+            (self.dir(), self.folder.folder("state"), self.folder.folder("home"));
+        let endpoint = self.stage.endpoint(self.road);
+        let site = Site {
+            endpoint: &endpoint,
+            bucket: self.stage.bucket.name(),
+            dir: &dir,
+            state: &state,
+            home: &home,
+        };
+        if let Some(command) = self.client.command(&site) {
+            let log = self.folder.path().join("output");
+            self.mounted = Some(Mounted::start(command, &dir, &log).map_err(Stop::Failed)?);
+        }
+        Ok(())
+    }
+
+    fn unmount(&mut self) {
+        if let Some(mounted) = self.mounted.take() {
+            mounted.end();
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.folder("mnt")
+    }
+
+    fn counted(&self) -> Counted {
+        let link = self.stage.link(self.road);
+        Counted {
+            taken: self.mounted.as_ref().map(Mounted::taken).unwrap_or_default(),
+            requests: link.map_or(0, SlowLink::requests),
+            fetched: link.map_or(0, SlowLink::answer_bytes),
+        }
+    }
+
+    fn used(&self, before: Counted, after: Counted) -> Vec<(&'static str, f64)> {
+        let mut used = Vec::new();
+        if self.mounted.is_some() {
+            used.push(("cpu", after.taken.cpu_seconds - before.taken.cpu_seconds));
+            used.push(("peak", after.taken.peak_mib));
+        }
+        if self.stage.link(self.road).is_some() && self.client != Client::Local {
+            used.push(("requests", number(after.requests - before.requests)));
+            used.push(("fetched", number(after.fetched - before.fetched)));
+        }
+        used
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // Before the folder that it is mounted in.
+        self.unmount();
+    }
+}
+
+/// What is counted here is far below what a float tells apart.
+#[expect(clippy::cast_precision_loss, reason = "see above")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,99 @@
+//! 16 jobs of fio over files that were read before: sequential and at random, by one and by four, through
+//! the page cache and past it, of a large file and of a small one.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::limited::{Numbers, Stop};
+use crate::session::Session;
+use crate::stage::{Road, Stage};
+use crate::work::sequential::{BIG, BIG_BYTES};
+use crate::workload::{Workload, more};
+
+const SMALL: &str = "five";
+const SMALL_BYTES: u64 = 5_000_000;
+/// Of a job that reads for so many seconds, and of reading the large file before.
+const LIMIT: Duration = Duration::from_mins(2);
+const SECONDS: &str = "3";
+
+/// All of them through one mount.
+pub(crate) fn workloads(stage: &Stage<'_>) -> Vec<Workload> {
+    stage.noise(BIG, BIG_BYTES);
+    stage.noise(SMALL, SMALL_BYTES);
+    let figures = jobs().into_iter().map(|job| more(&job.name(), &job.name(), rate)).collect();
+    vec![Workload {
+        title: "16 jobs, 256 KiB a read, MiB/s".to_owned(),
+        road: Road::Direct,
+        limit: LIMIT,
+        clients: Client::ALL.into_iter().filter(|&client| client != Client::Raw).collect(),
+        figures,
+        play: Box::new(play),
+    }]
+}
+
+struct Job {
+    file: &'static str,
+    way: &'static str,
+    threads: u32,
+    direct: u32,
+}
+
+impl Job {
+    fn name(&self) -> String {
+        let Job { file, way, threads, direct } = self;
+        let way = if *way == "read" { "sequential" } else { "random" };
+        let cache = if *direct == 0 { "buffered" } else { "direct" };
+        let file = if *file == BIG { "1 GiB" } else { "5 MB" };
+        let plural = if *threads == 1 { "thread" } else { "threads" };
+        format!("{way}, {threads} {plural}, {cache}, {file}")
+    }
+}
+
+fn jobs() -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for file in [BIG, SMALL] {
+        for way in ["read", "randread"] {
+            for threads in [1, 4] {
+                for direct in [0, 1] {
+                    jobs.push(Job { file, way, threads, direct });
+                }
+            }
+        }
+    }
+    jobs
+}
+
+fn play(session: &mut Session<'_>) -> Result<(), Stop> {
+    for name in [BIG, SMALL] {
+        session.read(&format!("before: {name}"), "whole", name, &[])?;
+    }
+    // From here on as every later mount finds it.
+    session.remount()?;
+    for name in [BIG, SMALL] {
+        session.read(&format!("after a remount: {name}"), "whole", name, &[])?;
+    }
+    for job in jobs() {
+        // One that fails says nothing of the others.
+        if let Err(stop @ Stop::Over(_)) = run_job(session, &job) {
+            return Err(stop);
+        }
+    }
+    Ok(())
+}
+
+fn run_job(session: &mut Session<'_>, job: &Job) -> Result<(), Stop> {
+    let mut fio = Command::new("fio");
+    fio.args(["--name=job", "--bs=256k", "--thread", "--time_based", "--group_reporting"]);
+    fio.args(["--ioengine=psync", "--readonly", "--allow_file_create=0", "--output-format=json"]);
+    // All clients have it in memory, as far as they can.
+    fio.args(["--invalidate=0", "--norandommap", "--randrepeat=1"]);
+    fio.arg(format!("--runtime={SECONDS}")).arg(format!("--rw={}", job.way));
+    fio.arg(format!("--numjobs={}", job.threads)).arg(format!("--direct={}", job.direct));
+    fio.arg(format!("--filename={}", session.path(job.file).display()));
+    session.step(&job.name(), &mut fio)
+}
+
+fn rate(numbers: &Numbers) -> Option<f64> {
+    numbers.get("rate").map(|rate| rate / 1_048_576.0)
+}
