@@ -80,6 +80,11 @@ pub(crate) fn milliseconds(numbers: &Numbers) -> Option<f64> {
     numbers.get("micros").map(|micros| micros / 1e3)
 }
 
+/// What came over the link, in MiB.
+pub(crate) fn mib_fetched(numbers: &Numbers) -> Option<f64> {
+    numbers.get("fetched").map(|bytes| bytes / 1_048_576.0)
+}
+
 /// A figure that is better when there is more of it.
 pub(crate) fn more(step: &str, what: &str, of: fn(&Numbers) -> Option<f64>) -> Figure {
     Figure { step: step.to_owned(), what: what.to_owned(), better: Better::More, of }

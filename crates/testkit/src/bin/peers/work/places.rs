@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::session::Session;
 use crate::stage::{Road, Stage};
 use crate::work::sequential::{BIG, BIG_BYTES};
-use crate::workload::{Figure, Workload, less, milliseconds, more, seconds};
+use crate::workload::{Figure, Workload, less, mib_fetched, milliseconds, more, seconds};
 
 const LIMIT: Duration = Duration::from_mins(1);
 const READS: &str = "200";
@@ -63,5 +63,5 @@ fn part(title: &str, how: &'static str, more: &'static [&'static str]) -> Worklo
 }
 
 fn fetched() -> Figure {
-    less("cold", "MiB fetched", |numbers| numbers.get("fetched").map(|bytes| bytes / 1_048_576.0))
+    less("cold", "MiB fetched", mib_fetched)
 }

@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::limited::Stop;
 use crate::session::Session;
 use crate::stage::{Road, Stage};
-use crate::workload::{Workload, less, milliseconds};
+use crate::workload::{Workload, less, mib_fetched, milliseconds};
 
 const LIMIT: Duration = Duration::from_mins(2);
 const MADE_WITHIN: Duration = Duration::from_mins(20);
@@ -64,6 +64,7 @@ fn workload(
         clients: Client::ALL.into_iter().filter(|&client| client != Client::Raw).collect(),
         figures: vec![
             less("cold", "cold, ms", milliseconds),
+            less("cold", "cold, MiB fetched", mib_fetched),
             less("again", "again, ms", milliseconds),
             less("remounted", "after a remount, ms", milliseconds),
         ],
