@@ -33,6 +33,8 @@ pub(crate) struct Workload {
     pub(crate) limit: Duration,
     pub(crate) clients: Vec<Client>,
     pub(crate) figures: Vec<Figure>,
+    /// The steps of which it is told what they took.
+    pub(crate) costs: &'static [&'static str],
     pub(crate) play: Play,
 }
 
@@ -58,7 +60,7 @@ pub(crate) struct Row {
 
 /// What a step took of a client and of the road to the store.
 pub(crate) struct Cost {
-    pub(crate) step: String,
+    pub(crate) step: &'static str,
     pub(crate) costs: Vec<(Client, Numbers)>,
 }
 
@@ -135,17 +137,11 @@ impl Workload {
     }
 
     fn costs(&self, told: &Told) -> Vec<Cost> {
-        let mut steps: Vec<String> = Vec::new();
-        for figure in &self.figures {
-            if !steps.contains(&figure.step) {
-                steps.push(figure.step.clone());
-            }
-        }
-        let cost = |step: String| {
-            let costs = |&client: &Client| (client, told.medians(client, &step));
-            Cost { costs: self.clients.iter().map(costs).collect(), step }
+        let cost = |step: &&'static str| {
+            let costs = |&client: &Client| (client, told.medians(client, step));
+            Cost { step, costs: self.clients.iter().map(costs).collect() }
         };
-        steps.into_iter().map(cost).collect()
+        self.costs.iter().map(cost).collect()
     }
 }
 

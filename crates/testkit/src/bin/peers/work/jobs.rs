@@ -28,6 +28,7 @@ pub(crate) fn workloads(stage: &Stage<'_>) -> Vec<Workload> {
         limit: LIMIT,
         clients: Client::ALL.into_iter().filter(|&client| client != Client::Raw).collect(),
         figures,
+        costs: &["before: big"],
         play: Box::new(play),
     }]
 }

@@ -46,6 +46,7 @@ fn workload(written: &str, folder: String, line: &'static str) -> Workload {
             less("cold", "cold, ms", milliseconds),
             less("again", "at once again, ms", milliseconds),
         ],
+        costs: &["cold"],
         play: Box::new(play),
     }
 }

@@ -47,7 +47,15 @@ fn random(threads: &'static str) -> Workload {
         _ => format!("200 random reads of 4 KiB, {threads} threads"),
     };
     let clients = Client::ALL.to_vec();
-    Workload { title, road: Road::Far, limit: LIMIT, clients, figures, play: Box::new(play) }
+    Workload {
+        title,
+        road: Road::Far,
+        limit: LIMIT,
+        clients,
+        figures,
+        costs: &["cold"],
+        play: Box::new(play),
+    }
 }
 
 fn part(title: &str, how: &'static str, more: &'static [&'static str]) -> Workload {
@@ -58,6 +66,7 @@ fn part(title: &str, how: &'static str, more: &'static [&'static str]) -> Worklo
         limit: LIMIT,
         clients: Client::ALL.into_iter().filter(|&client| client != Client::Raw).collect(),
         figures: vec![less("cold", "cold, ms", milliseconds), fetched()],
+        costs: &["cold"],
         play: Box::new(play),
     }
 }

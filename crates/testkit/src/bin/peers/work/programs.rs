@@ -68,6 +68,7 @@ fn workload(
             less("again", "again, ms", milliseconds),
             less("remounted", "after a remount, ms", milliseconds),
         ],
+        costs: &["cold", "again"],
         play: Box::new(play),
     }
 }

@@ -31,6 +31,7 @@ fn workload(road: Road) -> Workload {
             more("disk", "again, nothing in memory, MiB/s", rate),
             more("memory", "again, MiB/s", rate),
         ],
+        costs: &["cold", "memory"],
         play: Box::new(play),
     }
 }

@@ -65,6 +65,7 @@ fn workload(
         limit: LIMIT,
         clients: Client::ALL.to_vec(),
         figures,
+        costs: if keeps == Keeps::Asked { &["cold", "remounted"] } else { &["cold"] },
         play: Box::new(play),
     }
 }
