@@ -84,15 +84,17 @@ fn text(file: &mut File) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::{Numbers, numbers};
 
     #[test]
     fn numbers_come_as_lines_as_one_and_from_fio() {
-        let lines = numbers("micros 12\np50 3\n").unwrap();
-        assert_eq!((lines["micros"], lines["p50"]), (12.0, 3.0));
-        assert_eq!(numbers("1500\n").unwrap()["micros"], 1500.0);
-        let fio = numbers("note\n{\"jobs\": [{\"read\": {\"bw_bytes\": 7}}]}").unwrap();
-        assert_eq!(fio["rate"], 7.0);
+        let wanted = |name: &str, number| Numbers::from([(name.to_owned(), number)]);
+        let mut lines = wanted("micros", 12.0);
+        lines.extend(wanted("p50", 3.0));
+        assert_eq!(numbers("micros 12\np50 3\n"), Ok(lines));
+        assert_eq!(numbers("1500\n"), Ok(wanted("micros", 1500.0)));
+        let fio = "note\n{\"jobs\": [{\"read\": {\"bw_bytes\": 7}}]}";
+        assert_eq!(numbers(fio), Ok(wanted("rate", 7.0)));
         assert!(numbers("neither").is_err());
     }
 }

@@ -5,6 +5,7 @@
 //! is not set; `QUAYFS_BENCH_CLIENTS` names those that are wanted, all if it is not set.
 
 mod client;
+mod digits;
 mod limited;
 mod mounted;
 mod page;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::client::Client;
+use crate::digits::figure;
 use crate::limited::Numbers;
 use crate::plot::plot;
 use crate::workload::{Better, Cell, Cost, Measured, Row};
@@ -191,21 +192,11 @@ fn ratio_text(row: &Row, others: &[Client]) -> String {
     ratio(row, others).map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
 }
 
-/// Three digits that count.
-pub(crate) fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size < 0.001 => format!("{value:.0}"),
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{figure, ratio, shown};
+    use super::ratio;
     use crate::client::Client;
     use crate::workload::{Better, Cell, Row};
 
@@ -226,11 +217,5 @@ mod tests {
         assert_eq!(ratio(&row(Better::Less), &peers), Some(0.5));
         assert_eq!(ratio(&row(Better::More), &[Client::S3fs]), Some(2.0));
         assert_eq!(ratio(&row(Better::More), &[Client::Mountpoint]), None);
-    }
-
-    #[test]
-    fn figures_have_three_digits() {
-        assert_eq!([0.0, 1.234, 56.78, 910.1].map(figure), ["0", "1.23", "56.8", "910"]);
-        assert_eq!(shown(&Cell::Over(Duration::from_secs(60))), "> 60 s");
     }
 }

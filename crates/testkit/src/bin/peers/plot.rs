@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::client::Client;
+use crate::digits::figure;
 use crate::workload::{Better, Cell, Measured, Row};
 
 const WIDTH: usize = 900;
@@ -36,7 +37,7 @@ fn group(body: &mut String, mut y: usize, title: &str, row: &Row) -> usize {
     for (client, cell) in &row.cells {
         let (length, told) = match cell {
             Cell::Nothing => continue,
-            Cell::Number(value) => (share(row, *value), crate::page::figure(*value)),
+            Cell::Number(value) => (share(row, *value), figure(*value)),
             Cell::Over(limit) => (0.0, format!("> {} s", limit.as_secs())),
             Cell::Failed(_) => (0.0, "fails".to_owned()),
         };
