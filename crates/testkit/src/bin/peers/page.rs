@@ -19,6 +19,8 @@ the others as they come, with their caches on the local disk (`s3fs -o use_cache
 --vfs-cache-mode full`, Mountpoint for Amazon S3 without and with its cache). The raw client is the S3
 library alone, which fetches without being a file system.
 
+In the plots longer is better; the local disk's bars end where the best of the others does.
+
 What took longer than it was given is `> limit`, what is not asked of a client `–`.
 ";
 
