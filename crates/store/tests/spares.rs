@@ -1,6 +1,11 @@
 //! Staged files that are made ahead.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and its numbers are small"
+)]
 
 mod common;
 
