@@ -150,6 +150,11 @@ impl Space {
         self.room().is_ok_and(|room| bytes + 2 * kept_bytes(room) <= room.free_bytes)
     }
 
+    /// Whether `bytes` of clean data would fit with nothing of the cache going for it.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        self.shortfall(bytes) == 0
+    }
+
     fn try_admit(&self, bytes: u64) -> bool {
         let mut allowance_bytes = self.dirty_allowance_bytes.lock();
         if *allowance_bytes < bytes {

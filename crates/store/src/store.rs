@@ -228,6 +228,11 @@ impl Store {
         orphan::claim_all(&self.shared.ground)
     }
 
+    /// Whether `bytes` of versions would fit with nothing of the cache going for them.
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.shared.ground.space.has_room(bytes)
+    }
+
     /// What is used and what is free.
     pub fn usage(&self) -> Result<Usage> {
         let ground = &self.shared.ground;

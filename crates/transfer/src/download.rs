@@ -10,7 +10,8 @@ use store::{Cached, GRANULE_BYTES};
 
 use crate::fetch::{fetch, sources};
 use crate::flight::{Flight, Report, Urgency};
-use crate::readahead::Cursors;
+use crate::readahead::Ahead;
+use crate::reads::{Found, Reads, Wish};
 use crate::schedule::Shared;
 use crate::{Fetcher, Result};
 
@@ -22,8 +23,8 @@ pub struct Download {
     extents: Vec<Extent>,
     /// Invariant: no byte is in two of them; what a flight brings is in the store before it leaves.
     flights: Mutex<Vec<Arc<Flight>>>,
-    /// Where its readers are.
-    cursors: Mutex<Cursors>,
+    /// How it is read.
+    reads: Mutex<Reads>,
 }
 
 /// Where the bytes go that are fetched.
@@ -63,7 +64,7 @@ impl Download {
             place,
             extents,
             flights: Mutex::default(),
-            cursors: Mutex::default(),
+            reads: Mutex::default(),
         })
     }
 
@@ -96,11 +97,11 @@ impl Download {
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
         let Some(cached) = self.cached() else { return self.read_uncached(range).await };
         if let Some(bytes) = cached.bytes(range)? {
-            self.look_ahead(cached, range);
+            self.look_ahead(cached, range, Found::Here);
             return Ok(bytes);
         }
         let flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
-        self.look_ahead(cached, range);
+        self.look_ahead(cached, range, Found::Missing);
         self.read_landing(cached, range, flights).await
     }
 
@@ -147,14 +148,20 @@ impl Download {
         self.read_uncached(range).await
     }
 
-    fn look_ahead(self: &Arc<Self>, cached: &Arc<Cached>, read: ByteRange) {
+    fn look_ahead(self: &Arc<Self>, cached: &Arc<Cached>, read: ByteRange, found: Found) {
         if cached.is_complete() {
             return;
         }
         let limits = self.shared.limits;
-        let ahead = self.cursors.lock().on_read(read, cached.size(), limits);
-        if let Some(ahead) = ahead {
-            self.cover(cached, ahead.range, ahead.piece_bytes, Urgency::Guess);
+        let wishes = self.reads.lock().on_read((read, found), cached.size(), limits);
+        for wish in wishes {
+            let Ahead { range, piece_bytes } = match wish {
+                Wish::Ahead(ahead) => ahead,
+                // Nothing is evicted for a file that is not asked for.
+                Wish::Whole(all) if self.shared.store.has_room(cached.size()) => all,
+                Wish::Whole(_) => continue,
+            };
+            self.cover(cached, range, piece_bytes, Urgency::Guess);
         }
     }
 

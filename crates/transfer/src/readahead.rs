@@ -3,7 +3,8 @@
 //! A file may be read at several places in turn (an index and its data, columns, pyramid levels),
 //! so it has several cursors. A cursor that goes on where it ended is a stream: its window is a
 //! multiple of what it has read so far, so that it grows with every window consumed and a short
-//! look at a file fetches little.
+//! look at a file fetches little. Where streams have lately ended soon, the next one has to last longer than
+//! they did before anything is fetched ahead of it.
 
 use base::ByteRange;
 
@@ -41,6 +42,43 @@ const REORDER_BYTES: u64 = 4 << 20;
 /// A begun stream may leave out this much: a header skipped is still a stream.
 const GAP_BYTES: u64 = 128 << 10;
 
+/// Where streams are at most this long on average, they are short looks here and there.
+const SHORT_RUN_BYTES: u64 = 256 << 10;
+
+/// Fewer streams that ended say nothing of the next.
+const RUNS_MIN: u32 = 4;
+
+/// What a read is to the streams through its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    /// It goes on with one, for which this is to be fetched ahead.
+    Stream(Option<Ahead>),
+    /// It goes on with none.
+    None,
+}
+
+/// How long streams were that ended, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    /// Up to a few.
+    count: u32,
+    mean_bytes: u64,
+}
+
+impl Runs {
+    fn learn(&mut self, run_bytes: u64) {
+        self.mean_bytes =
+            if self.count == 0 { run_bytes } else { (3 * self.mean_bytes + run_bytes) / 4 };
+        self.count = RUNS_MIN.min(self.count + 1);
+    }
+
+    /// Whether a stream of `run_bytes` may end any moment.
+    fn may_end(&self, run_bytes: u64) -> bool {
+        let are_short = self.count == RUNS_MIN && self.mean_bytes <= SHORT_RUN_BYTES;
+        are_short && run_bytes < 2 * self.mean_bytes
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     /// Where the stream goes on.
@@ -66,36 +104,45 @@ impl Cursor {
 /// The streams through one file.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
-    cursors: Vec<Cursor>,
+    streams: Vec<Cursor>,
+    runs: Runs,
     reads: u64,
 }
 
 impl Cursors {
-    /// Accounts for one read of a file of `size` bytes; returns what to fetch ahead, if anything.
-    pub(crate) fn on_read(&mut self, read: ByteRange, size: u64, limits: Limits) -> Option<Ahead> {
+    /// Accounts for one read of a file of `size` bytes.
+    pub(crate) fn on_read(&mut self, read: ByteRange, size: u64, limits: Limits) -> Follows {
         assert!(limits.window_bytes_min <= limits.window_bytes_max);
         assert!(limits.piece_bytes_min <= limits.piece_bytes_max);
         self.reads += 1;
         let now = self.reads;
-        let Some(cursor) = self.cursors.iter_mut().find(|cursor| cursor.takes(read)) else {
+        let Some(cursor) = self.streams.iter_mut().find(|cursor| cursor.takes(read)) else {
+            // Who read last went elsewhere.
+            let last = self.streams.iter().find(|cursor| cursor.moved_at + 1 == now);
+            if let Some(last) = last {
+                self.runs.learn(last.run_bytes);
+            }
             self.begin(read);
-            return None;
+            return Follows::None;
         };
         cursor.moved_at = now;
         cursor.reads += 1;
         cursor.run_bytes += read.len();
         cursor.next = cursor.next.max(read.end());
         cursor.ahead = cursor.ahead.max(cursor.next);
-        advance(cursor, size, limits)
+        if self.runs.may_end(cursor.run_bytes) {
+            return Follows::Stream(None);
+        }
+        Follows::Stream(advance(cursor, size, limits))
     }
 
     fn begin(&mut self, read: ByteRange) {
-        if self.cursors.len() == CURSORS_MAX {
-            let oldest = (0..CURSORS_MAX).min_by_key(|&i| self.cursors[i].moved_at);
-            self.cursors.swap_remove(oldest.expect("there are cursors"));
+        if self.streams.len() == CURSORS_MAX {
+            let oldest = (0..CURSORS_MAX).min_by_key(|&i| self.streams[i].moved_at);
+            self.streams.swap_remove(oldest.expect("there are cursors"));
         }
         let next = read.end();
-        self.cursors.push(Cursor {
+        self.streams.push(Cursor {
             next,
             run_bytes: read.len(),
             reads: 1,
@@ -123,7 +170,7 @@ mod tests {
     use base::ByteRange;
     use proptest::prelude::{prop_assert, proptest};
 
-    use super::{Cursors, Limits};
+    use super::{Ahead, Cursors, Follows, Limits};
 
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
@@ -134,13 +181,20 @@ mod tests {
         piece_bytes_max: 8 * MIB,
     };
 
+    fn ahead(cursors: &mut Cursors, read: ByteRange, size: u64) -> Option<Ahead> {
+        match cursors.on_read(read, size, LIMITS) {
+            Follows::Stream(ahead) => ahead,
+            Follows::None => None,
+        }
+    }
+
     /// Feeds reads of `(offset, len)` and returns how many bytes were asked for ahead.
     fn ahead_bytes(size: u64, reads: impl IntoIterator<Item = (u64, u64)>) -> u64 {
         let mut cursors = Cursors::default();
         reads
             .into_iter()
             .filter_map(|(offset, len)| {
-                cursors.on_read(ByteRange::at(offset, len).unwrap(), size, LIMITS)
+                ahead(&mut cursors, ByteRange::at(offset, len).unwrap(), size)
             })
             .map(|ahead| ahead.range.len())
             .sum()
@@ -160,6 +214,22 @@ mod tests {
         let stream = (0..256).map(|i| (i * 128 * KIB, 128 * KIB));
         let ahead = ahead_bytes(1 << 30, stream);
         assert!((88 * MIB..=96 * MIB).contains(&ahead), "{ahead}");
+    }
+
+    #[test]
+    fn short_looks_fetch_nothing_ahead_and_a_stream_after_them_does() {
+        let look = |at: u64| [(at, 4 * KIB), (at + 4 * KIB, 92 * KIB), (at + 96 * KIB, 4 * KIB)];
+        let looks = (0..50_u64).flat_map(|i| look((i * 7_919_123) % (900 * MIB)));
+        assert!(ahead_bytes(1 << 30, looks.clone()) <= 8 * MIB, "before it is known");
+        let stream = (0..256).map(|i| (950 * MIB + i * 128 * KIB, 128 * KIB));
+        assert!(64 * MIB <= ahead_bytes(1 << 30, looks.chain(stream)));
+    }
+
+    #[test]
+    fn long_runs_here_and_there_are_streams() {
+        let run = |at: u64| (0..64).map(move |i| (at + i * 128 * KIB, 128 * KIB));
+        let runs = (0..20_u64).flat_map(|i| run((i * 97 * MIB) % (900 * MIB)));
+        assert!(20 * 4 * MIB <= ahead_bytes(1 << 30, runs));
     }
 
     #[test]
@@ -191,7 +261,7 @@ mod tests {
                 };
                 let mut previous = None;
                 for _ in 0..3 {
-                    if let Some(ahead) = cursors.on_read(read, size, LIMITS) {
+                    if let Some(ahead) = ahead(&mut cursors, read, size) {
                         prop_assert!(ahead.range.end() <= size);
                         prop_assert!(previous.is_none_or(|end| end <= ahead.range.start()));
                         previous = Some(ahead.range.end());

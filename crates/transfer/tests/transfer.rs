@@ -110,6 +110,25 @@ async fn a_random_read_fetches_its_granule_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_which_an_eighth_was_missed_is_fetched_whole_if_there_is_room() {
+    for (cache_bytes, want) in [(1 << 30, None), (4 * MIB, Some(()))] {
+        let world = World::new(cache_bytes, 16);
+        let (bytes, download) = world.object("a", 8 * MIB);
+        for granule in [3, 60, 11, 40, 29, 50, 17, 8_u64] {
+            let read = range(granule * GRANULE_BYTES + 5, 100);
+            assert_eq!(download.read(read).await.unwrap(), slice(&bytes, read));
+        }
+        let cached = download.cached().unwrap();
+        let all = range(0, 8 * MIB);
+        while want.is_none() && cached.missing(all).is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(cached.missing(all).map(drop), want);
+        assert!(world.bucket.calls(Op::Get) <= 8 + 16, "in pieces, each byte once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn readers_of_one_range_share_one_request() {
     let world = World::new(1 << 30, 16);
     let (bytes, download) = world.object("a", MIB);

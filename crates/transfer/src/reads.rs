@@ -1,0 +1,155 @@
+//! What to fetch of a file besides what is read of it: ahead of streams, where jumps usually go, and all of it
+//! once much of it was wanted; pure.
+
+use std::collections::HashSet;
+
+use base::ByteRange;
+use store::GRANULE_BYTES;
+
+use crate::habit::Habit;
+use crate::readahead::{Ahead, Cursors, Follows, Limits};
+
+/// A file is hot when this part of its granules was wanted and was not here,
+const HOT_PART: u64 = 8;
+/// and at least so many.
+const HOT_GRANULES_MIN: u64 = 4;
+
+/// Larger files are never fetched as a whole because parts of them are hot.
+const HOT_BYTES_MAX: u64 = 2 << 30;
+
+/// Whether what was read was here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Here,
+    Missing,
+}
+
+/// What to fetch.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// This.
+    Ahead(Ahead),
+    /// All that is missing, if there is room for it.
+    Whole(Ahead),
+}
+
+/// How a file is read.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    cursors: Cursors,
+    habit: Habit,
+    heat: Heat,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Heat {
+    /// Jumps wanted these granules, and they were not here. Streams want no more than they read.
+    Cold(HashSet<u64>),
+    Hot,
+}
+
+impl Default for Heat {
+    fn default() -> Heat {
+        Heat::Cold(HashSet::new())
+    }
+}
+
+impl Reads {
+    /// Accounts for one read of a file of `size` bytes.
+    pub(crate) fn on_read(
+        &mut self,
+        (read, found): (ByteRange, Found),
+        size: u64,
+        limits: Limits,
+    ) -> Vec<Wish> {
+        match self.cursors.on_read(read, size, limits) {
+            Follows::Stream(ahead) => ahead.map(Wish::Ahead).into_iter().collect(),
+            Follows::None => self.on_jump((read, found), size, limits),
+        }
+    }
+
+    fn on_jump(
+        &mut self,
+        (read, found): (ByteRange, Found),
+        size: u64,
+        limits: Limits,
+    ) -> Vec<Wish> {
+        let ahead = |range| Ahead { range, piece_bytes: limits.piece_bytes_min };
+        let guesses = self.habit.jumped(read.start(), size).into_iter();
+        let ranges = guesses.filter_map(|granule| granules_at(granule, read.len(), size));
+        let mut wishes: Vec<_> = ranges.map(|range| Wish::Ahead(ahead(range))).collect();
+        if found == Found::Missing && self.warms(read, size) {
+            self.heat = Heat::Hot;
+            // In small pieces: who wants one of them does not wait for a large one.
+            wishes.extend(ByteRange::new(0, size).map(|all| Wish::Whole(ahead(all))));
+        }
+        wishes
+    }
+
+    /// Whether the file becomes hot by this read of what is not here.
+    fn warms(&mut self, read: ByteRange, size: u64) -> bool {
+        let Heat::Cold(missed) = &mut self.heat else { return false };
+        if HOT_BYTES_MAX < size {
+            return false;
+        }
+        let end = read.end().min(size).div_ceil(GRANULE_BYTES);
+        missed.extend(read.start() / GRANULE_BYTES..end);
+        let missed = missed.len() as u64;
+        HOT_GRANULES_MIN <= missed && size <= missed * GRANULE_BYTES * HOT_PART
+    }
+}
+
+/// What a read of `len` bytes from the granule on would want.
+fn granules_at(granule: u64, len: u64, size: u64) -> Option<ByteRange> {
+    let range = ByteRange::at(granule * GRANULE_BYTES, len)?;
+    range.aligned(GRANULE_BYTES).below(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ByteRange;
+    use store::GRANULE_BYTES;
+
+    use super::{Found, HOT_BYTES_MAX, Reads, Wish};
+    use crate::readahead::Limits;
+
+    const MIB: u64 = 1 << 20;
+    const LIMITS: Limits = Limits {
+        window_bytes_min: MIB / 2,
+        window_bytes_max: 64 * MIB,
+        piece_bytes_min: MIB,
+        piece_bytes_max: 8 * MIB,
+    };
+
+    /// Reads single granules anywhere; after how many all was wished for.
+    fn hot_after(size: u64, found: Found) -> Option<u64> {
+        let mut reads = Reads::default();
+        (1..=size / GRANULE_BYTES).find(|number| {
+            let granule = number * 7919 % (size / GRANULE_BYTES);
+            let read = ByteRange::at(granule * GRANULE_BYTES, 4096).unwrap();
+            let wishes = reads.on_read((read, found), size, LIMITS);
+            wishes.iter().any(|wish| matches!(wish, Wish::Whole(_)))
+        })
+    }
+
+    #[test]
+    fn a_file_of_which_an_eighth_was_missed_is_wanted_whole() {
+        assert_eq!(hot_after(1024 * GRANULE_BYTES, Found::Missing), Some(128));
+        assert_eq!(hot_after(8 * GRANULE_BYTES, Found::Missing), Some(4));
+        assert_eq!(hot_after(1024 * GRANULE_BYTES, Found::Here), None);
+        assert_eq!(hot_after(HOT_BYTES_MAX + GRANULE_BYTES, Found::Missing), None);
+    }
+
+    #[test]
+    fn equal_jumps_are_guessed_as_wide_as_the_reads() {
+        let (mut reads, size) = (Reads::default(), 4096 * MIB);
+        let mut last = Vec::new();
+        for step in 0..10 {
+            let read = ByteRange::at(step * 17 * MIB, 200 << 10).unwrap();
+            last = reads.on_read((read, Found::Missing), size, LIMITS);
+        }
+        let Some(Wish::Ahead(next)) = last.first() else { panic!("nothing is guessed") };
+        assert_eq!(next.range, ByteRange::at(170 * MIB, 256 << 10).unwrap());
+        assert_eq!(last.len(), 8);
+    }
+}
