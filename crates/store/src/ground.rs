@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::disk::Disk;
 use crate::layout::Layout;
 use crate::space::Space;
-use crate::spares::{self, Spares};
+use crate::spares::Spares;
 use crate::state::Db;
 
 /// One state folder as one process has it open.
@@ -30,17 +30,9 @@ pub(crate) struct Ground {
     clock: Arc<dyn Clock>,
     // The last stamp given out.
     last_stamp: AtomicU64,
-    // The last staged file's number.
-    last_staged: AtomicU64,
     // Held from reading what is here to recording it, and from recording that something is dropped
     // to dropping it: a record never tells of bytes that went meanwhile.
     recording: Mutex<()>,
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        spares::remove_all(self);
-    }
 }
 
 /// The turn to record or to drop what is here.
@@ -57,16 +49,16 @@ impl Ground {
         space: Space,
         (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
     ) -> Ground {
+        let spares = Spares::new(layout.clone(), Arc::clone(&disk), db.owner());
         Ground {
             layout,
             disk,
             db,
             space,
-            spares: Spares::default(),
+            spares,
             metrics,
             clock,
             last_stamp: AtomicU64::new(0),
-            last_staged: AtomicU64::new(0),
             recording: Mutex::new(()),
         }
     }
@@ -89,11 +81,5 @@ impl Ground {
     /// before a file's.
     pub(crate) fn turn(&self) -> Turn<'_> {
         Turn { _guard: self.recording.lock() }
-    }
-
-    /// A name for a staged file that no process ever had before.
-    pub(crate) fn staged_name(&self) -> String {
-        let number = self.last_staged.fetch_add(1, Ordering::Relaxed);
-        format!("{:x}-{number:x}", self.db.owner())
     }
 }

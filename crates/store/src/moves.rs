@@ -22,7 +22,7 @@ use crate::lock::Mode;
 use crate::presence::{Presence, Standing};
 use crate::residency::{Event, Residency};
 use crate::sealed::Sealed;
-use crate::spares::{self, Spare};
+use crate::spares::Spare;
 use crate::staged::{BodyGuard, Staged};
 use crate::state::staged::{NewStaged, StagedState};
 use crate::state::versions::VersionNews;
@@ -63,7 +63,7 @@ pub(crate) fn stage_new(
     base: Option<(Arc<Cached>, u64)>,
 ) -> Result<Arc<Staged>> {
     let Spare { file_name, file } =
-        spares::take(ground).map_err(|error| Error::io("stage", &ground.layout.stage(), error))?;
+        ground.spares.take().map_err(|error| Error::io("stage", &ground.layout.stage(), error))?;
     let path = ground.layout.staged(&file_name);
     let io = |error| Error::io("stage", &path, error);
 
@@ -131,7 +131,7 @@ pub(crate) fn take(
     if !guard.claim(Mode::Exclusive)? {
         return Err(cached.error(ErrorKind::Held, "take"));
     }
-    let file_name = ground.staged_name();
+    let file_name = ground.spares.name();
     let rows = guard.body().presence.rows();
     let (name, size) = (cached.name(), cached.size());
     let identity = cached.identity();

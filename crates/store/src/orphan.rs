@@ -152,7 +152,7 @@ fn rebuild(
 
 /// A copy of the file as an orphan of its own.
 fn copy_of(ground: &Arc<Ground>, row: &StagedRow, file: &BackingFile) -> io::Result<Orphan> {
-    let name = ground.staged_name();
+    let name = ground.spares.name();
     let copy = ground.disk.create(&ground.layout.staged(&name))?;
     let copy = BackingFile::new(copy, Arc::clone(&ground.disk))?;
     copy.claim(Mode::Exclusive)?;

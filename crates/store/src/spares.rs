@@ -4,14 +4,15 @@
 //! For who wants but a few none is made. Of others as many lie ready as were wanted faster than they were
 //! made: twice as many each time that there was none.
 
-use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::{io, mem};
 
 use parking_lot::Mutex;
 
 use crate::backing::BackingFile;
-use crate::ground::Ground;
+use crate::disk::Disk;
+use crate::layout::Layout;
 use crate::lock::Mode;
 
 /// Each is an open file of this process.
@@ -30,16 +31,27 @@ pub(crate) struct Spare {
     pub(crate) file: Arc<BackingFile>,
 }
 
-/// Those that lie ready.
-#[derive(Debug, Default)]
+/// Those that lie ready, and what makes them.
+#[derive(Debug)]
 pub(crate) struct Spares {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    layout: Layout,
+    disk: Arc<Disk>,
+    /// The number of this opening of the state folder.
+    owner: u64,
     // A leaf: no other lock is taken under it.
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// How many were, up to a few.
+    /// The number of the last staged file.
+    last: u64,
+    /// How many were wanted, up to a few.
     wanted: u32,
     ready: Vec<Spare>,
     /// So many are to lie ready.
@@ -53,64 +65,98 @@ enum Making {
     #[default]
     No,
     Yes,
+    /// Nobody wants one any more.
+    Never,
 }
 
-/// A new staged file.
-pub(crate) fn take(ground: &Arc<Ground>) -> io::Result<Spare> {
-    take_ready(ground).map_or_else(|| make(ground), Ok)
-}
+impl Spares {
+    /// None yet, for the opening number `owner` of the state folder.
+    pub(crate) fn new(layout: Layout, disk: Arc<Disk>, owner: u64) -> Spares {
+        Spares { shared: Arc::new(Shared { layout, disk, owner, inner: Mutex::default() }) }
+    }
 
-/// Removes those that lie ready: nobody comes any more.
-pub(crate) fn remove_all(ground: &Ground) {
-    for Spare { file_name, file } in std::mem::take(&mut ground.spares.inner.lock().ready) {
-        // What stays is swept at the next start.
-        let _ = ground.disk.unlink(&ground.layout.staged(&file_name));
-        drop(file);
+    /// A name for a staged file that no process ever had before.
+    pub(crate) fn name(&self) -> String {
+        self.shared.name()
+    }
+
+    /// A new staged file.
+    pub(crate) fn take(&self) -> io::Result<Spare> {
+        self.take_ready().map_or_else(|| self.shared.make(), Ok)
+    }
+
+    fn take_ready(&self) -> Option<Spare> {
+        let mut inner = self.shared.inner.lock();
+        if inner.wanted < FEW {
+            inner.wanted += 1;
+            return None;
+        }
+        let spare = inner.ready.pop();
+        if spare.is_none() {
+            inner.goal = (inner.goal * 2).clamp(1, SPARES_MAX);
+        }
+        if inner.ready.len() * 2 < inner.goal && inner.making == Making::No {
+            inner.making = Making::Yes;
+            drop(inner);
+            let shared = Arc::clone(&self.shared);
+            let filler = thread::Builder::new().name("quayfs-spares".into());
+            if filler.spawn(move || shared.fill()).is_err() {
+                self.shared.inner.lock().making = Making::No;
+            }
+        }
+        spare
     }
 }
 
-fn take_ready(ground: &Arc<Ground>) -> Option<Spare> {
-    let mut inner = ground.spares.inner.lock();
-    if inner.wanted < FEW {
-        inner.wanted += 1;
-        return None;
-    }
-    let spare = inner.ready.pop();
-    if spare.is_none() {
-        inner.goal = (inner.goal * 2).clamp(1, SPARES_MAX);
-    }
-    if inner.ready.len() * 2 < inner.goal && inner.making == Making::No {
-        inner.making = Making::Yes;
+impl Drop for Spares {
+    fn drop(&mut self) {
+        let mut inner = self.shared.inner.lock();
+        inner.making = Making::Never;
+        let ready = mem::take(&mut inner.ready);
         drop(inner);
-        let filling = Arc::clone(ground);
-        let filler = thread::Builder::new().name("quayfs-spares".into());
-        if filler.spawn(move || fill(&filling)).is_err() {
-            ground.spares.inner.lock().making = Making::No;
-        }
-    }
-    spare
-}
-
-fn fill(ground: &Arc<Ground>) {
-    loop {
-        // Who wants one and finds none tells what is wrong.
-        let made = make(ground);
-        let mut inner = ground.spares.inner.lock();
-        let is_made = made.is_ok();
-        inner.ready.extend(made);
-        if !is_made || inner.goal <= inner.ready.len() {
-            inner.making = Making::No;
-            return;
+        for spare in &ready {
+            self.shared.remove(spare);
         }
     }
 }
 
-fn make(ground: &Ground) -> io::Result<Spare> {
-    let file_name = ground.staged_name();
-    let path = ground.layout.staged(&file_name);
-    let file = ground.disk.create(&path)?;
-    let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk))?);
-    let is_claimed = file.claim(Mode::Exclusive)?;
-    assert!(is_claimed, "nobody else knows the new file {}", path.display());
-    Ok(Spare { file_name, file })
+impl Shared {
+    fn name(&self) -> String {
+        let mut inner = self.inner.lock();
+        let number = inner.last;
+        inner.last += 1;
+        format!("{:x}-{number:x}", self.owner)
+    }
+
+    fn fill(&self) {
+        loop {
+            // Who wants one and finds none tells what is wrong.
+            let made = self.make();
+            let mut inner = self.inner.lock();
+            match (made, inner.making) {
+                (Ok(spare), Making::Never) => return self.remove(&spare),
+                (Ok(spare), Making::No | Making::Yes) => inner.ready.push(spare),
+                (Err(_), _) => inner.goal = 0,
+            }
+            if inner.goal <= inner.ready.len() {
+                inner.making = Making::No;
+                return;
+            }
+        }
+    }
+
+    fn make(&self) -> io::Result<Spare> {
+        let file_name = self.name();
+        let path = self.layout.staged(&file_name);
+        let file = self.disk.create(&path)?;
+        let file = Arc::new(BackingFile::new(file, Arc::clone(&self.disk))?);
+        let is_claimed = file.claim(Mode::Exclusive)?;
+        assert!(is_claimed, "nobody else knows the new file {}", path.display());
+        Ok(Spare { file_name, file })
+    }
+
+    fn remove(&self, spare: &Spare) {
+        // What stays is swept at the next start.
+        let _ = self.disk.unlink(&self.layout.staged(&spare.file_name));
+    }
 }

@@ -110,10 +110,15 @@ impl Vfs {
 
     async fn relieve_once(self: &Arc<Self>, need: Need) -> Relieved {
         let before = self.store.dirty_bytes();
-        if need == Need::Disk && 0 < self.let_go_of_open_files() {
-            return Relieved::Some;
-        }
         let (mut ending, mut is_any_busy) = (Vec::new(), false);
+        if need == Need::Disk {
+            let (freed_bytes, busy) = self.let_go_of_open_files();
+            if 0 < freed_bytes {
+                return Relieved::Some;
+            }
+            is_any_busy = !busy.is_empty();
+            ending.extend(busy.into_iter().map(|file| ended(file).boxed()));
+        }
         let (mut files, mut weights) = (Vec::new(), Vec::new());
         for file in self.files.dirty() {
             match self.standing(&file) {
@@ -123,7 +128,7 @@ impl Vfs {
                 }
                 Some(Standing::Busy) => {
                     is_any_busy = true;
-                    ending.push(async move { drop(file.turn().await) }.boxed());
+                    ending.push(ended(file).boxed());
                 }
                 Some(Standing::Closed) => ending.push(self.brought(file)),
                 None => {}
@@ -242,20 +247,32 @@ impl Vfs {
         })
     }
 
-    /// Of files that are open not everything is evicted otherwise.
-    fn let_go_of_open_files(&self) -> u64 {
-        let freed = |file: &Arc<File>| {
+    /// Of files that are open not everything is evicted otherwise. Returns how many bytes went, and the
+    /// files whose turn has to be over before theirs can.
+    fn let_go_of_open_files(&self) -> (u64, Vec<Arc<File>>) {
+        let (mut freed_bytes, mut busy) = (0, Vec::new());
+        for file in self.files.all() {
             // Whoever was about to write it holds all of it in staging, and has written nothing yet.
-            if !file.is_dirty()
-                && !file.is_committing()
-                && let Err(error) = self.restore(file)
+            let is_clean = file.staged().is_some() && !file.is_dirty();
+            let is_busy = is_clean && file.is_committing();
+            if is_clean
+                && !is_busy
+                && let Err(error) = self.restore(&file)
             {
                 tracing::warn!(ino = %file.ino(), %error, "cannot drop what is in the bucket");
             }
-            self.let_go(file, u64::MAX)
-        };
-        self.files.all().iter().map(freed).sum()
+            freed_bytes += self.let_go(&file, u64::MAX);
+            if is_busy {
+                busy.push(file);
+            }
+        }
+        (freed_bytes, busy)
     }
+}
+
+/// Until whoever has the turn of the file is done.
+async fn ended(file: Arc<File>) {
+    drop(file.turn().await);
 }
 
 /// What is known of a file with bytes that the bucket does not have.
