@@ -192,7 +192,7 @@ impl Bucket {
 impl Namespace for Bucket {
     async fn lookup(&self, parent: Ino, name: &Name) -> Result<Entry> {
         loop {
-            let found = match self.shared.find("lookup", parent, name).await {
+            let found = match self.shared.find_listed("lookup", parent, name).await {
                 // No file can have such a name; whoever wants to make one is told.
                 Err(Error { kind: ErrorKind::Invalid | ErrorKind::NotPermitted, .. }) => None,
                 found => found?,

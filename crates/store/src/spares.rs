@@ -136,7 +136,8 @@ impl Shared {
             match (made, inner.making) {
                 (Ok(spare), Making::Never) => return self.remove(&spare),
                 (Ok(spare), Making::No | Making::Yes) => inner.ready.push(spare),
-                (Err(_), _) => inner.goal = 0,
+                // Not at once again.
+                (Err(_), _) => (inner.goal, inner.wanted) = (0, 0),
             }
             if inner.goal <= inner.ready.len() {
                 inner.making = Making::No;

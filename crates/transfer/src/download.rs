@@ -157,7 +157,7 @@ impl Download {
         for wish in wishes {
             let Ahead { range, piece_bytes } = match wish {
                 Wish::Ahead(ahead) => ahead,
-                // Nothing is evicted for a file that is not asked for.
+                // A file that nobody asked for is not worth what is here.
                 Wish::Whole(all) if self.shared.store.has_room(cached.size()) => all,
                 Wish::Whole(_) => continue,
             };

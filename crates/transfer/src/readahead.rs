@@ -3,10 +3,11 @@
 //! A file may be read at several places in turn (an index and its data, columns, pyramid levels),
 //! so it has several cursors. A cursor that goes on where it ended is a stream: its window is a
 //! multiple of what it has read so far, so that it grows with every window consumed and a short
-//! look at a file fetches little. Where streams have lately ended soon, the next one has to last longer than
-//! they did before anything is fetched ahead of it.
+//! look at a file fetches little. Where streams have lately ended soon, no more is fetched ahead of the next
+//! one than it takes to be as long, until it is much longer.
 
 use base::ByteRange;
+use store::GRANULE_BYTES;
 
 /// Within what windows grow.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ const REORDER_BYTES: u64 = 4 << 20;
 const GAP_BYTES: u64 = 128 << 10;
 
 /// Where streams are at most this long on average, they are short looks here and there.
-const SHORT_RUN_BYTES: u64 = 256 << 10;
+const SHORT_RUN_BYTES: u64 = 1 << 20;
 
 /// Fewer streams that ended say nothing of the next.
 const RUNS_MIN: u32 = 4;
@@ -72,10 +73,11 @@ impl Runs {
         self.count = RUNS_MIN.min(self.count + 1);
     }
 
-    /// Whether a stream of `run_bytes` may end any moment.
-    fn may_end(&self, run_bytes: u64) -> bool {
+    /// How many bytes a stream of `run_bytes` may be expected to have before it; `None` if nobody can tell.
+    fn left_bytes(&self, run_bytes: u64) -> Option<u64> {
         let are_short = self.count == RUNS_MIN && self.mean_bytes <= SHORT_RUN_BYTES;
-        are_short && run_bytes < 2 * self.mean_bytes
+        let is_one_of_them = are_short && run_bytes < 2 * self.mean_bytes;
+        is_one_of_them.then(|| self.mean_bytes.saturating_sub(run_bytes))
     }
 }
 
@@ -130,10 +132,11 @@ impl Cursors {
         cursor.run_bytes += read.len();
         cursor.next = cursor.next.max(read.end());
         cursor.ahead = cursor.ahead.max(cursor.next);
-        if self.runs.may_end(cursor.run_bytes) {
-            return Follows::Stream(None);
-        }
-        Follows::Stream(advance(cursor, size, limits))
+        Follows::Stream(match self.runs.left_bytes(cursor.run_bytes) {
+            Some(0) => None,
+            Some(left_bytes) => go_to_the_end(cursor, left_bytes, size, limits),
+            None => advance(cursor, size, limits),
+        })
     }
 
     fn begin(&mut self, read: ByteRange) {
@@ -150,6 +153,14 @@ impl Cursors {
             moved_at: self.reads,
         });
     }
+}
+
+/// Of what is short all that is left, in one request.
+fn go_to_the_end(cursor: &mut Cursor, left_bytes: u64, size: u64, limits: Limits) -> Option<Ahead> {
+    let end = (cursor.next + left_bytes).next_multiple_of(GRANULE_BYTES).min(size);
+    let range = ByteRange::new(cursor.ahead, end)?;
+    cursor.ahead = end;
+    Some(Ahead { range, piece_bytes: limits.piece_bytes_min })
 }
 
 fn advance(cursor: &mut Cursor, size: u64, limits: Limits) -> Option<Ahead> {
@@ -223,6 +234,14 @@ mod tests {
         assert!(ahead_bytes(1 << 30, looks.clone()) <= 8 * MIB, "before it is known");
         let stream = (0..256).map(|i| (950 * MIB + i * 128 * KIB, 128 * KIB));
         assert!(64 * MIB <= ahead_bytes(1 << 30, looks.chain(stream)));
+    }
+
+    #[test]
+    fn records_of_one_length_are_fetched_to_their_end() {
+        let record = |at: u64| (0..8).map(move |i| (at + i * 64 * KIB, 64 * KIB));
+        let records = (0..100_u64).flat_map(|i| record((i * 97 * MIB) % (900 * MIB)));
+        let ahead = ahead_bytes(1 << 30, records);
+        assert!((30 * MIB..=55 * MIB).contains(&ahead), "{ahead} ahead of 50 MiB that are read");
     }
 
     #[test]

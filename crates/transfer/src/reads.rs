@@ -15,7 +15,7 @@ const HOT_PART: u64 = 8;
 const HOT_GRANULES_MIN: u64 = 4;
 
 /// Larger files are never fetched as a whole because parts of them are hot.
-const HOT_BYTES_MAX: u64 = 2 << 30;
+const HOT_BYTES_MAX: u64 = 512 << 20;
 
 /// Whether what was read was here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Found {
 pub(crate) enum Wish {
     /// This.
     Ahead(Ahead),
-    /// All that is missing, if there is room for it.
+    /// All that is missing, if the cache has room for it.
     Whole(Ahead),
 }
 
@@ -76,7 +76,7 @@ impl Reads {
     ) -> Vec<Wish> {
         let ahead = |range| Ahead { range, piece_bytes: limits.piece_bytes_min };
         let guesses = self.habit.jumped(read.start(), size).into_iter();
-        let ranges = guesses.filter_map(|granule| granules_at(granule, read.len(), size));
+        let ranges = guesses.filter_map(|granule| granules_at(granule, read, size));
         let mut wishes: Vec<_> = ranges.map(|range| Wish::Ahead(ahead(range))).collect();
         if found == Found::Missing && self.warms(read, size) {
             self.heat = Heat::Hot;
@@ -99,9 +99,10 @@ impl Reads {
     }
 }
 
-/// What a read of `len` bytes from the granule on would want.
-fn granules_at(granule: u64, len: u64, size: u64) -> Option<ByteRange> {
-    let range = ByteRange::at(granule * GRANULE_BYTES, len)?;
+/// What a read as `read` would want that begins in the granule.
+fn granules_at(granule: u64, read: ByteRange, size: u64) -> Option<ByteRange> {
+    let start = granule * GRANULE_BYTES + read.start() % GRANULE_BYTES;
+    let range = ByteRange::at(start, read.len())?;
     range.aligned(GRANULE_BYTES).below(size)
 }
 
@@ -145,11 +146,11 @@ mod tests {
         let (mut reads, size) = (Reads::default(), 4096 * MIB);
         let mut last = Vec::new();
         for step in 0..10 {
-            let read = ByteRange::at(step * 17 * MIB, 200 << 10).unwrap();
+            let read = ByteRange::at(step * 17 * MIB + 100_000, 64 << 10).unwrap();
             last = reads.on_read((read, Found::Missing), size, LIMITS);
         }
         let Some(Wish::Ahead(next)) = last.first() else { panic!("nothing is guessed") };
-        assert_eq!(next.range, ByteRange::at(170 * MIB, 256 << 10).unwrap());
+        assert_eq!(next.range, ByteRange::at(170 * MIB, 256 << 10).unwrap(), "two granules");
         assert_eq!(last.len(), 8);
     }
 }

@@ -17,6 +17,15 @@ use base::Ino;
 use crate::file::File;
 use crate::pace::Pace;
 
+/// Uploads under way at most, whatever the pace is.
+const UPLOADS_MAX: usize = 64;
+
+/// Larger files take their time: those behind them do not wait for it.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// What takes longer than this waits for something else than the store's processor.
+const SMALL_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// Between tries of an upload that failed.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
@@ -31,7 +40,7 @@ pub(crate) struct Backlog {
     // busy does not wait.
     line: BTreeMap<Place, Waiting>,
     places: HashMap<Ino, Place>,
-    busy: HashMap<Ino, Again>,
+    busy: HashMap<Ino, Busy>,
     last: u64,
     dispatcher: Dispatcher,
     pace: Pace,
@@ -49,6 +58,21 @@ struct Waiting {
 pub(crate) struct Due {
     pub(crate) file: Arc<File>,
     delay: Duration,
+}
+
+/// A file that is being uploaded.
+#[derive(Clone, Copy, Debug)]
+struct Busy {
+    again: Again,
+    since: Duration,
+    size: Size,
+}
+
+/// Whether the pace of uploads is that of such files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Small,
+    Large,
 }
 
 /// Whether a file that is being uploaded was pushed again.
@@ -82,10 +106,8 @@ pub(crate) enum Pushed {
 pub(crate) enum Next {
     /// This file is to be uploaded.
     File(Due),
-    /// Nothing before this time.
+    /// Nothing before this time, or before one that is busy ends.
     NotBefore(Duration),
-    /// Nothing before one that is busy ends.
-    Full,
     /// Nothing at all: the task that asks is over.
     Nothing,
 }
@@ -101,6 +123,13 @@ pub(crate) enum Ended {
     Failed,
 }
 
+impl Busy {
+    /// Whether it counts among those whose number the pace says.
+    fn is_paced(&self, now: Duration) -> bool {
+        self.size == Size::Small && now < self.since + SMALL_TIME_MAX
+    }
+}
+
 impl Backlog {
     /// How many files wait or are busy.
     pub(crate) fn len(&self) -> usize {
@@ -114,7 +143,7 @@ impl Backlog {
 
     /// `file` is to be uploaded, not before `due`. One that waits already keeps the earlier place.
     pub(crate) fn push(&mut self, file: &Arc<File>, due: Duration) -> Pushed {
-        if let Some(again) = self.busy.get_mut(&file.ino()) {
+        if let Some(Busy { again, .. }) = self.busy.get_mut(&file.ino()) {
             *again = match *again {
                 Again::No => Again::At(due),
                 Again::At(earlier) => Again::At(earlier.min(due)),
@@ -140,25 +169,36 @@ impl Backlog {
         if now < due {
             return Next::NotBefore(due);
         }
-        if self.pace.number() as usize <= self.busy.len() {
-            return Next::Full;
+        let size = match first.get().file.size() {
+            0..=SMALL_BYTES_MAX => Size::Small,
+            _ => Size::Large,
+        };
+        let paced = self.busy.values().filter(|busy| busy.is_paced(now)).count();
+        if UPLOADS_MAX <= self.busy.len()
+            || size == Size::Small && self.pace.number() as usize <= paced
+        {
+            return Next::NotBefore(now + SMALL_TIME_MAX);
         }
         let Waiting { file, delay } = first.remove();
         self.places.remove(&file.ino());
-        self.busy.insert(file.ino(), Again::No);
+        self.busy.insert(file.ino(), Busy { again: Again::No, since: now, size });
         Next::File(Due { file, delay })
     }
 
     /// A file that was due is not busy any more.
     pub(crate) fn end(&mut self, due: Due, ended: Ended, now: Duration) -> Pushed {
         let Due { file, delay } = due;
-        // With fewer there is not enough to do, with more a step down is not over.
-        let is_full = self.busy.len() == self.pace.number() as usize;
-        let again = self.busy.remove(&file.ino()).expect("busy until it ends");
+        let paced = self.busy.values().filter(|busy| busy.is_paced(now)).count();
+        let busy = self.busy.remove(&file.ino()).expect("busy until it ends");
+        let is_any_due = self.line.first_key_value().is_some_and(|((due, _), _)| *due <= now);
+        // With more under way than may be a step down is not over.
+        let counts = paced <= self.pace.number() as usize && is_any_due;
         match ended {
-            Ended::Done | Ended::Unfinished if is_full => self.pace.ended(now),
+            Ended::Done | Ended::Unfinished if counts && busy.is_paced(now) => self.pace.ended(now),
+            Ended::Done | Ended::Unfinished | Ended::Failed if counts => {}
             Ended::Done | Ended::Unfinished | Ended::Failed => self.pace.idle(),
         }
+        let again = busy.again;
         let pushed = match (ended, again) {
             (Ended::Done, Again::No) => Pushed::InLine,
             (Ended::Done | Ended::Failed, Again::At(at)) => {

@@ -39,17 +39,7 @@ impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
     pub(crate) async fn commit(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         let turn = file.turn().await;
-        let committed = self.commit_in_turn(file, &turn, Upto::Now).await;
-        self.after(file, turn);
-        committed
-    }
-
-    /// The turn of `file` is over: who wanted it gone meanwhile did not wait for that.
-    pub(crate) fn after(&self, file: &Arc<File>, turn: Turn) {
-        drop(turn);
-        if file.state.read().name == Named::No {
-            self.retire(file);
-        }
+        self.commit_in_turn(file, &turn, Upto::Now).await
     }
 
     /// Commits everything, attributes too; returns what could not be.
@@ -96,6 +86,7 @@ impl Vfs {
         turn: &Turn,
         upto: Upto,
     ) -> Result<()> {
+        let _publishing = Publishing::begin(self, file);
         let mut committed = self.commit_once(file, turn, upto).await;
         if matches!(committed, Ok(Step::PublishedEarlier)) {
             committed = self.commit_once(file, turn, upto).await;
@@ -460,6 +451,27 @@ impl Vfs {
             self.runtime.spawn(async move { namespace.release(Some(ino)).await });
         }
         self.give_back(file.ino(), 1);
+    }
+}
+
+/// While it lives, the file is not retired: its number stays its own. Who wanted it gone meanwhile did not
+/// wait for that.
+struct Publishing<'a> {
+    vfs: &'a Vfs,
+    file: &'a Arc<File>,
+}
+
+impl<'a> Publishing<'a> {
+    fn begin(vfs: &'a Vfs, file: &'a Arc<File>) -> Publishing<'a> {
+        file.begins_publishing();
+        Publishing { vfs, file }
+    }
+}
+
+impl Drop for Publishing<'_> {
+    fn drop(&mut self) {
+        self.file.ends_publishing();
+        self.vfs.retire(self.file);
     }
 }
 

@@ -1,7 +1,7 @@
 //! One file that is open or has bytes the bucket does not have: where its bytes are, and who holds it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -29,6 +29,8 @@ pub(crate) type Sealing = OwnedMutexGuard<()>;
 #[derive(Debug)]
 pub(crate) struct File {
     ino: Ino,
+    /// How many bring it into the bucket.
+    publishing: AtomicU32,
     /// Held by who commits it.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Held by who seals it, or takes the answer to an upload; taken after the turn.
@@ -160,6 +162,7 @@ impl File {
         };
         File {
             ino,
+            publishing: AtomicU32::new(0),
             size: AtomicU64::new(size),
             turn: Arc::default(),
             sealing: Arc::default(),
@@ -205,6 +208,21 @@ impl File {
             let sealing = self.sealing().await;
             *turn.sealing.lock() = Some(sealing);
         }
+    }
+
+    /// Somebody begins to bring it into the bucket.
+    pub(crate) fn begins_publishing(&self) {
+        self.publishing.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// He is done, or gave up.
+    pub(crate) fn ends_publishing(&self) {
+        self.publishing.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether somebody brings it into the bucket.
+    pub(crate) fn is_publishing(&self) -> bool {
+        0 < self.publishing.load(Ordering::Relaxed)
     }
 
     /// Whether somebody has that right, or waits for it.

@@ -66,7 +66,7 @@ impl Files {
     /// not another's, who would be taken for what was uploaded.
     pub(crate) fn retire(&self, file: &Arc<File>) -> Option<Arc<File>> {
         let before = self.idle_since(file)?;
-        if !file.is_spent() || file.is_committing() {
+        if !file.is_spent() || file.is_publishing() {
             return None;
         }
         let mut table = self.table.lock();

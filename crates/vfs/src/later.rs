@@ -72,9 +72,7 @@ impl Vfs {
         // Not in the way of those who close the file while its name is about to change.
         drop(self.namespace.settle(file.ino()).await?);
         let turn = file.turn().await;
-        let committed = self.commit_in_turn(file, &turn, Upto::Acknowledged).await;
-        self.after(file, turn);
-        committed
+        self.commit_in_turn(file, &turn, Upto::Acknowledged).await
     }
 }
 
@@ -91,14 +89,9 @@ async fn hand_out(vfs: Weak<Vfs>, clock: Arc<dyn Clock>, news: Arc<Notify>) {
                 runtime.spawn(async move { vfs.commit_due(due).await });
                 continue;
             }
-            Next::NotBefore(due) => Some(due),
-            Next::Full => None,
+            Next::NotBefore(due) => due,
         };
         drop(vfs);
-        let Some(due) = due else {
-            news.notified().await;
-            continue;
-        };
         tokio::select! {
             () = clock.sleep(due.saturating_sub(now)) => {}
             () = news.notified() => {}

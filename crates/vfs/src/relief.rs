@@ -116,8 +116,11 @@ impl Vfs {
             if 0 < freed_bytes {
                 return Relieved::Some;
             }
-            is_any_busy = !busy.is_empty();
-            ending.extend(busy.into_iter().map(|file| ended(file).boxed()));
+            // What it has can go the next time.
+            if let Some(file) = busy {
+                ended(file).await;
+                return Relieved::Some;
+            }
         }
         let (mut files, mut weights) = (Vec::new(), Vec::new());
         for file in self.files.dirty() {
@@ -216,9 +219,7 @@ impl Vfs {
         // Not in the way of those who change its name.
         drop(self.namespace.settle(file.ino()).await?);
         let turn = file.turn().await;
-        let committed = self.commit_in_turn(&file, &turn, Upto::Unasked).await;
-        self.after(&file, turn);
-        committed?;
+        self.commit_in_turn(&file, &turn, Upto::Unasked).await?;
         // The part in which the next bytes are is sent again with them.
         let kept = self.uploader.part_at(file.size()).map_or(0, ByteRange::start);
         Ok(self.let_go(&file, kept))
@@ -247,10 +248,10 @@ impl Vfs {
         })
     }
 
-    /// Of files that are open not everything is evicted otherwise. Returns how many bytes went, and the
-    /// files whose turn has to be over before theirs can.
-    fn let_go_of_open_files(&self) -> (u64, Vec<Arc<File>>) {
-        let (mut freed_bytes, mut busy) = (0, Vec::new());
+    /// Of files that are open not everything is evicted otherwise. Returns how many bytes went, and a
+    /// file whose turn has to be over before its bytes can.
+    fn let_go_of_open_files(&self) -> (u64, Option<Arc<File>>) {
+        let (mut freed_bytes, mut busy) = (0, None);
         for file in self.files.all() {
             // Whoever was about to write it holds all of it in staging, and has written nothing yet.
             let is_clean = file.staged().is_some() && !file.is_dirty();
@@ -263,7 +264,7 @@ impl Vfs {
             }
             freed_bytes += self.let_go(&file, u64::MAX);
             if is_busy {
-                busy.push(file);
+                busy = Some(file);
             }
         }
         (freed_bytes, busy)

@@ -46,6 +46,15 @@ enum Step {
     Ask(Ask, Key),
 }
 
+/// How long what was told is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belief {
+    /// For the time to live.
+    TimeToLive,
+    /// Also for as long as [`Windows`](super::window::Windows) say after a listing that took long.
+    Listing,
+}
+
 /// What came of asking the bucket.
 enum Answer {
     /// The name is this node, or not there.
@@ -62,8 +71,27 @@ impl Shared {
         parent: Ino,
         name: &Name,
     ) -> Result<Option<Ino>> {
+        self.find_by(op, (parent, name), Belief::TimeToLive).await
+    }
+
+    /// As [`Shared::find`], for who only looks: what a listing that took long told of is believed longer.
+    pub(super) async fn find_listed(
+        self: &Arc<Self>,
+        op: &'static str,
+        parent: Ino,
+        name: &Name,
+    ) -> Result<Option<Ino>> {
+        self.find_by(op, (parent, name), Belief::Listing).await
+    }
+
+    async fn find_by(
+        self: &Arc<Self>,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        belief: Belief,
+    ) -> Result<Option<Ino>> {
         for _ in 0..=MOVES_MAX {
-            match self.look_for(op, parent, name).await? {
+            match self.look_for(op, (parent, name), belief).await? {
                 Answer::Found(found) => return Ok(found),
                 Answer::Elsewhere => {}
             }
@@ -74,10 +102,10 @@ impl Shared {
     async fn look_for(
         self: &Arc<Self>,
         op: &'static str,
-        parent: Ino,
-        name: &Name,
+        (parent, name): (Ino, &Name),
+        belief: Belief,
     ) -> Result<Answer> {
-        let (ask, prefix) = match self.begin(op, parent, name)? {
+        let (ask, prefix) = match self.begin(op, (parent, name), belief)? {
             Step::Known(found) => return Ok(Answer::Found(found)),
             Step::Ask(ask, prefix) => (ask, prefix),
         };
@@ -127,7 +155,12 @@ impl Shared {
         self.find(op, parent, &name).await.map(|_| ())
     }
 
-    fn begin(&self, op: &'static str, parent: Ino, name: &Name) -> Result<Step> {
+    fn begin(
+        &self,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        belief: Belief,
+    ) -> Result<Step> {
         let now = self.clock.monotonic();
         let ttl = self.options.metadata_ttl;
         let mut state = self.state();
@@ -138,7 +171,7 @@ impl Shared {
         if self.changes.is_applied(parent, name) {
             return Ok(Step::Known(state.tree.child(parent, name)));
         }
-        match state.tree.known(parent, name, now, ttl) {
+        match state.tree.known((parent, name), (now, ttl), belief) {
             Known::Present(ino) => {
                 state.tree.earn(parent, name);
                 state.tree.touch(ino);
@@ -406,12 +439,19 @@ impl State {
 }
 
 impl Tree {
-    fn known(&self, parent: Ino, name: &Name, now: Duration, ttl: Duration) -> Known {
+    fn known(
+        &self,
+        (parent, name): (Ino, &Name),
+        (now, ttl): (Duration, Duration),
+        belief: Belief,
+    ) -> Known {
         let Some(folder) = self.folder(parent) else { return Known::Unknown };
         let window = folder.windows.covering(name);
-        let believes =
-            |as_of| now < as_of + ttl || !ttl.is_zero() && folder.windows.believes(as_of, now);
-        let is_absent = window.is_some_and(|window| believes(window.as_of));
+        let is_absent = window.is_some_and(|window| now < window.as_of + ttl);
+        let is_listed = |as_of| {
+            belief == Belief::Listing && !ttl.is_zero() && folder.windows.believes(as_of, now)
+        };
+        let believes = |as_of| now < as_of + ttl || is_listed(as_of);
         match folder.children.get(name) {
             Some(&ino) => {
                 let node = self.node(ino).expect("a child is remembered");

@@ -34,6 +34,8 @@ pub(super) struct Gather {
     dir: Ino,
     prefix: Key,
     began: Duration,
+    /// How long it waited for its readers.
+    rested: Duration,
     /// Put in before the folder was moved to this prefix.
     sent: HashSet<Name>,
     /// How often the folder had forgotten something when the listing began.
@@ -83,6 +85,7 @@ impl Gather {
             dir,
             prefix,
             began,
+            rested: Duration::ZERO,
             sent,
             forgets,
             spans: Spans::default(),
@@ -119,6 +122,11 @@ impl Gather {
         for load in self.loads.values_mut() {
             load.began = None;
         }
+    }
+
+    /// It waited so long for its readers.
+    pub(super) fn rested(&mut self, rested: Duration) {
+        self.rested += rested;
     }
 
     /// Takes in a page.
@@ -175,7 +183,7 @@ impl Gather {
 
         let Some(folder) = state.tree.folder_mut(dir) else { return Found::Elsewhere };
         folder.interest.learn_size(self.found < usize::from(PAGE_ENTRIES_MAX));
-        folder.windows.was_listed(began, now);
+        folder.windows.was_listed(began, now.saturating_sub(self.rested));
         // What was forgotten meanwhile would be taken for absent.
         if !self.contested && folder.windows.forgets() == self.forgets {
             folder.windows.add(Window { range: Range::All, as_of: began });

@@ -169,7 +169,9 @@ impl Shared {
             trip.ticket = None;
         }
         let read = gather.found().saturating_sub(AHEAD_MAX).min(trip.filling.len());
+        let from = self.clock.monotonic();
         trip.filling.wanted_more(read).await;
+        gather.rested(self.clock.monotonic().saturating_sub(from));
         trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
     }
 

@@ -64,9 +64,13 @@ async fn what_took_long_to_be_told_is_believed_for_longer() {
             bench.bucket.lookup(Ino::ROOT, &name(&format!("n{:03}", file * 37 % 100))).await;
         assert_eq!(found.unwrap().attr.size, 1);
     }
-    bench.bucket.lookup(Ino::ROOT, &name("n100")).await.unwrap_err();
     assert_eq!(bench.fake.calls_total(), requests, "a listing told of all of them");
     bench.put("n050", "longer");
+    bench.put("n100", "new");
+    let ino = bench.bucket.lookup(Ino::ROOT, &name("n050")).await.unwrap().attr.ino;
+    let opened = bench.bucket.content(ino).await;
+    assert!(opened.is_err() || opened.unwrap().size == 6, "who opens it asks");
+    bench.bucket.lookup(Ino::ROOT, &name("n100")).await.unwrap();
     bench.clock.advance(Duration::from_secs(5));
     let found = bench.bucket.lookup(Ino::ROOT, &name("n050")).await;
     assert_eq!(found.unwrap().attr.size, 6);
