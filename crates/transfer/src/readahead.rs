@@ -7,7 +7,6 @@
 //! one than it takes to be as long, until it is much longer.
 
 use base::ByteRange;
-use store::GRANULE_BYTES;
 
 /// Within what windows grow.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +19,8 @@ pub(crate) struct Limits {
     pub(crate) piece_bytes_min: u64,
     /// The largest request that fetches ahead.
     pub(crate) piece_bytes_max: u64,
+    /// What is fetched is a multiple of this.
+    pub(crate) granule_bytes: u64,
 }
 
 /// What to fetch ahead, in requests of how many bytes.
@@ -157,7 +158,7 @@ impl Cursors {
 
 /// Of what is short all that is left, in one request.
 fn go_to_the_end(cursor: &mut Cursor, left_bytes: u64, size: u64, limits: Limits) -> Option<Ahead> {
-    let end = (cursor.next + left_bytes).next_multiple_of(GRANULE_BYTES).min(size);
+    let end = (cursor.next + left_bytes).next_multiple_of(limits.granule_bytes).min(size);
     let range = ByteRange::new(cursor.ahead, end)?;
     cursor.ahead = end;
     Some(Ahead { range, piece_bytes: limits.piece_bytes_min })
@@ -190,6 +191,7 @@ mod tests {
         window_bytes_max: 64 * MIB,
         piece_bytes_min: MIB,
         piece_bytes_max: 8 * MIB,
+        granule_bytes: 128 * KIB,
     };
 
     fn ahead(cursors: &mut Cursors, read: ByteRange, size: u64) -> Option<Ahead> {

@@ -120,6 +120,7 @@ mod tests {
         window_bytes_max: 64 * MIB,
         piece_bytes_min: MIB,
         piece_bytes_max: 8 * MIB,
+        granule_bytes: GRANULE_BYTES,
     };
 
     /// Reads single granules anywhere; after how many all was wished for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base::{Budget, Metrics, Permit};
 use remote::Remote;
-use store::Store;
+use store::{GRANULE_BYTES, Store};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -68,6 +68,7 @@ impl Fetcher {
             window_bytes_max,
             piece_bytes_min: 1 << 20,
             piece_bytes_max: 8 << 20,
+            granule_bytes: GRANULE_BYTES,
         };
         Fetcher {
             shared: Arc::new(Shared {
