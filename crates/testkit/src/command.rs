@@ -75,7 +75,12 @@ impl Finished {
     }
 }
 
-fn text(file: &mut File) -> String {
+/// All that a program wrote to `file`.
+///
+/// # Panics
+///
+/// When the file cannot be read.
+pub fn text(file: &mut File) -> String {
     let mut bytes = Vec::new();
     file.rewind().expect("a file can be rewound");
     file.read_to_end(&mut bytes).expect("the file is ours");

@@ -26,7 +26,7 @@ pub mod wait;
 
 pub use bucket::{Bucket, Object};
 pub use clouds::{Cloud, Emulator};
-pub use command::{Finished, run};
+pub use command::{Finished, run, text};
 pub use disk::SmallDisk;
 pub use faults::{Fault, Faults, Weather};
 pub use files::{

@@ -17,6 +17,7 @@ use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
+use crate::publishing::Publishing;
 use crate::vfs::{Commit, Unpublished, Vfs};
 
 /// How much of the base is taken over at a time.
@@ -451,27 +452,6 @@ impl Vfs {
             self.runtime.spawn(async move { namespace.release(Some(ino)).await });
         }
         self.give_back(file.ino(), 1);
-    }
-}
-
-/// While it lives, the file is not retired: its number stays its own. Who wanted it gone meanwhile did not
-/// wait for that.
-struct Publishing<'a> {
-    vfs: &'a Vfs,
-    file: &'a Arc<File>,
-}
-
-impl<'a> Publishing<'a> {
-    fn begin(vfs: &'a Vfs, file: &'a Arc<File>) -> Publishing<'a> {
-        file.begins_publishing();
-        Publishing { vfs, file }
-    }
-}
-
-impl Drop for Publishing<'_> {
-    fn drop(&mut self) {
-        self.file.ends_publishing();
-        self.vfs.retire(self.file);
     }
 }
 

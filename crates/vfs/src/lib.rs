@@ -28,6 +28,7 @@ mod ops;
 mod order;
 mod origin;
 mod pace;
+mod publishing;
 mod recover;
 mod relief;
 mod set_id;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use testkit::wait;
+use testkit::{text, wait};
 
 /// Figures by their names.
 pub(crate) type Numbers = BTreeMap<String, f64>;
@@ -73,13 +72,6 @@ fn numbers(text: &str) -> Result<Numbers, String> {
             Ok((name.to_owned(), number))
         })
         .collect()
-}
-
-fn text(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    file.rewind().expect("a file can be rewound");
-    file.read_to_end(&mut bytes).expect("the file is ours");
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
