@@ -9,6 +9,10 @@ pub struct Ino(pub u64);
 impl Ino {
     /// The folder that is mounted. FUSE fixes its number.
     pub const ROOT: Ino = Ino(1);
+
+    /// Numbers within one volume have so many bits. The others are for whoever shows several volumes as
+    /// one file system.
+    pub const BITS: u32 = 52;
 }
 
 impl fmt::Display for Ino {

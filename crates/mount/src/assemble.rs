@@ -21,13 +21,35 @@ use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
 
-/// The layers of one mount, ready to be served.
+/// What all volumes of a mount have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) store: Store,
+    /// Bytes in flight.
+    budget: Budget,
+}
+
+impl Common {
+    /// Opens the state folder.
+    pub(crate) fn open(config: &Config, notices: &mut Vec<Notice>) -> Result<Common, Error> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let metrics = Arc::new(Metrics::new());
+        let options = store::Options { dir: config.state_dir.clone(), cache: config.cache };
+        let store = Store::open(options, Arc::clone(&clock), Arc::clone(&metrics))
+            .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+        notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
+        Ok(Common { clock, metrics, store, budget: Budget::new(config.memory_bytes_max) })
+    }
+}
+
+/// The layers of one volume, ready to be served.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     pub(crate) vfs: Arc<Vfs>,
     /// What writes attributes into the bucket.
     pub(crate) namespace: Arc<Bucket>,
-    pub(crate) store: Store,
     pub(crate) ledger: Arc<StoreLedger>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the bucket takes changes.
@@ -50,13 +72,12 @@ const MOUNT_PATIENCE: Duration = Duration::from_secs(10);
 /// Nodes that are remembered although the kernel does not hold them.
 const NODES_MAX: usize = 1_000_000;
 
-/// Builds everything, and makes sure that the bucket answers before anything is mounted.
+/// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
     config: &Config,
-    metrics: Arc<Metrics>,
+    Common { clock, metrics, store, budget }: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let rng = Arc::new(Rng::from_entropy());
     let (provider, volume) = provider(config, (&clock, &rng)).await?;
     // Who waits at a terminal wants to hear soon that nothing answers.
@@ -66,13 +87,6 @@ pub(crate) async fn assemble(
     let changes = check_writable(config, checked.as_ref(), notices).await?;
     let remote = decorated(config, (provider, config.deadline), &clock, &metrics);
 
-    let store = Store::open(
-        store::Options { dir: config.state_dir.clone(), cache: config.cache },
-        Arc::clone(&clock),
-        Arc::clone(&metrics),
-    )
-    .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
-    notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
     let ledger = Arc::new(ledger);
@@ -86,7 +100,6 @@ pub(crate) async fn assemble(
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     }
-    let budget = Budget::new(config.memory_bytes_max);
     let fetching =
         FetcherOptions { requests_max: DATA_REQUESTS_MAX, window_bytes_max: WINDOW_BYTES_MAX };
     let uploading =
@@ -107,7 +120,7 @@ pub(crate) async fn assemble(
         dirty_limit: config.dirty_limit,
     };
     let vfs = Vfs::new(
-        (Arc::clone(&namespace) as _, store.clone()),
+        (Arc::clone(&namespace) as _, store),
         (fetcher, Uploader::new((remote, log), budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
         runtime,
@@ -116,7 +129,7 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, store, ledger, clock, changes })
+    Ok(Assembled { vfs, namespace, ledger, clock, changes })
 }
 
 fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {

@@ -14,17 +14,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Ino, Metrics};
+use base::Ino;
 use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
-use vfs::{Unpublished, Vfs};
+use vfs::Unpublished;
 
+use crate::assemble::Common;
 use crate::error::Error;
 use crate::runtime_dir;
+use crate::volumes::Volumes;
 
 /// What a mount says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -93,10 +95,8 @@ pub(crate) struct Drained {
 /// What the control socket answers from.
 #[derive(Debug)]
 pub(crate) struct Controlled {
-    pub(crate) vfs: Arc<Vfs>,
-    pub(crate) store: store::Store,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) volumes: Arc<Volumes>,
+    pub(crate) common: Common,
     pub(crate) source: String,
     pub(crate) state_dir: PathBuf,
 }
@@ -119,7 +119,7 @@ pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "the control socket does not accept");
-                controlled.clock.sleep(DRAIN_REPORT_DELAY).await;
+                controlled.common.clock.sleep(DRAIN_REPORT_DELAY).await;
                 continue;
             }
         };
@@ -139,10 +139,10 @@ async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<(
     AsyncBufReader::new(reading.take(QUESTION_BYTES_MAX)).read_line(&mut question).await?;
     match question.trim_end() {
         "status" => say(&mut writing, &controlled.status()?).await,
-        "drain" => controlled.report(&mut writing, controlled.vfs.drain()).await,
+        "drain" => controlled.report(&mut writing, controlled.volumes.drain()).await,
         question => match question.strip_prefix("sync ").map(str::parse) {
             Some(Ok(number)) => {
-                let syncing = controlled.sync(Ino(number));
+                let syncing = controlled.volumes.sync(Ino(number));
                 controlled.report(&mut writing, syncing).await
             }
             Some(Err(_)) | None => Ok(()),
@@ -158,11 +158,11 @@ async fn say(to: &mut (impl AsyncWriteExt + Unpin), line: &impl Serialize) -> io
 
 impl Controlled {
     fn status(&self) -> io::Result<Status> {
-        let usage = self.store.usage().map_err(io::Error::other)?;
+        let usage = self.common.store.usage().map_err(io::Error::other)?;
         let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
-        let pending = self.vfs.pending();
-        let dirty = self.vfs.dirty().map_err(io::Error::other)?;
-        let counters = self.metrics.snapshot();
+        let pending = self.volumes.pending();
+        let dirty = self.volumes.dirty().map_err(io::Error::other)?;
+        let counters = self.common.metrics.snapshot();
         Ok(Status {
             source: self.source.clone(),
             pid: std::process::id(),
@@ -183,13 +183,6 @@ impl Controlled {
         })
     }
 
-    async fn sync(&self, top: Ino) -> Vec<Unpublished> {
-        match self.vfs.sync_below(top).await {
-            Ok(unpublished) => unpublished,
-            Err(error) => vec![Unpublished { reason: error.to_string() }],
-        }
-    }
-
     /// Says how far `draining` is, until it is done.
     async fn report(
         &self,
@@ -201,16 +194,16 @@ impl Controlled {
             tokio::select! {
                 biased;
                 unpublished = &mut draining => break unpublished,
-                () = self.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
+                () = self.common.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
             }
         };
         let failed = unpublished.into_iter().map(|file| file.reason).collect();
-        let left = self.vfs.left_for_the_next_mount();
+        let left = self.volumes.left_for_the_next_mount();
         say(to, &Drain { done: true, failed, left, ..self.progress() }).await
     }
 
     fn progress(&self) -> Drain {
-        let pending = self.vfs.pending();
+        let pending = self.volumes.pending();
         Drain {
             pending_uploads: pending.files,
             pending_bytes: pending.bytes,

@@ -6,11 +6,15 @@ use base::{ByteRange, Ino};
 use fuse::{Notifier, Passthrough};
 use store::BackingFile;
 
-/// The kernel behind one mount.
+use crate::volumes::Tag;
+
+/// The kernel behind one mount, for one of its volumes.
 #[derive(Debug)]
 pub(crate) struct FuseKernel {
     pub(crate) passthrough: Option<Passthrough>,
     pub(crate) notifier: Notifier,
+    /// How the kernel's numbers begin.
+    pub(crate) tag: Tag,
 }
 
 #[derive(Debug)]
@@ -34,14 +38,14 @@ impl vfs::Kernel for FuseKernel {
     }
 
     fn attr_changed(&self, ino: Ino) {
-        if let Err(error) = self.notifier.inval_attr(ino) {
+        if let Err(error) = self.notifier.inval_attr(self.tag.outer(ino)) {
             tracing::debug!(%ino, %error, "the kernel keeps the attributes it has for their time");
         }
     }
 
     fn write_back(&self, ino: Ino, range: ByteRange) {
         // It writes dirty pages before it drops them.
-        if let Err(error) = self.notifier.inval_inode_range(ino, range) {
+        if let Err(error) = self.notifier.inval_inode_range(self.tag.outer(ino), range) {
             tracing::debug!(%ino, %error, "the kernel does not write back");
         }
     }

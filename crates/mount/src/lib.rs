@@ -22,6 +22,8 @@ mod socket;
 mod sync;
 mod telemetry;
 mod umount;
+mod volume;
+mod volumes;
 
 pub use config::{AzureSettings, Changes, Config, Entrance, GcsSettings, Looks, S3Settings};
 pub use control::{Status, status};

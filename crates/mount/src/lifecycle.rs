@@ -1,27 +1,26 @@
 //! Mount, serve until unmounted or told to end, upload what is left, end.
 
 use std::io;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Metrics};
+use base::Clock;
 use fuse::{MountOptions, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use vfs::Vfs;
 
 use crate::apart;
-use crate::assemble::{self, Assembled};
+use crate::assemble::{self, Common};
 use crate::config::{Changes, Config, Entrance};
 use crate::control::{self, Controlled};
-use crate::dispatch::Dispatch;
 use crate::error::Error;
 use crate::kernel::FuseKernel;
 use crate::memory;
 use crate::notice::Notice;
-use crate::process::Processes;
 use crate::socket::Socket;
+use crate::volume::Volume;
+use crate::volumes::{Tag, Volumes};
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;
@@ -38,10 +37,6 @@ const SETTLE_DELAY: Duration = Duration::from_secs(1);
 /// What was fetched since the last checkpoint is fetched again after a crash: one each time that so many
 /// delays are over.
 const CHECKPOINT_DELAYS: u32 = 30;
-
-/// Parts of uploads that nobody completes are removed each time that so many delays are over. A request that
-/// was on its way when its sender died has arrived by then.
-const REMOVAL_DELAYS: u32 = 2 * CHECKPOINT_DELAYS;
 
 /// How long programs may keep files open after we were told to end.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -77,40 +72,32 @@ fn serve_on(
     config: &Config,
     ready: impl FnOnce(&[Notice]),
 ) -> Result<(), Error> {
-    let metrics = Arc::new(Metrics::new());
     let mut notices = Vec::new();
-    let assembled =
-        runtime.block_on(assemble::assemble(config, Arc::clone(&metrics), &mut notices))?;
+    let common = Common::open(config, &mut notices)?;
+    let assembled = runtime.block_on(assemble::assemble(config, common.clone(), &mut notices))?;
     let options = mount_options(config, assembled.changes);
-    let mounted =
-        Session::mount(&config.dir, &options, runtime.handle().clone(), Arc::clone(&metrics))?;
+    let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
+    let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
     let (passthrough, notifier) = (mounted.passthrough(), mounted.notifier());
-    assembled.vfs.attach(Arc::new(FuseKernel { passthrough, notifier }));
+    let kernel = FuseKernel { passthrough, notifier, tag: Tag::NONE };
+    let volume = Arc::new(Volume::start(config, assembled, kernel, handle));
+    let volumes = Arc::new(Volumes::default());
+    volumes.add(Tag::NONE, Arc::clone(&volume));
+
     let socket = Socket::bind(runtime, &config.dir)?;
-    let dispatch = Dispatch {
-        vfs: Arc::clone(&assembled.vfs),
-        clock: Arc::clone(&assembled.clock),
-        runtime: runtime.handle().clone(),
-        ttl: config.metadata_ttl,
-        processes: Processes::default(),
-    };
     let unmounter = mounted.unmounter();
-    let session = mounted.serve(Arc::new(dispatch)).map_err(system("cannot serve requests"))?;
-    let controlled = Arc::new(controlled(config, &assembled, metrics));
+    let service = Arc::clone(&volume.dispatch);
+    let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
+    let controlled = Arc::new(controlled(config, &volumes, &common));
     let serving = runtime.spawn(control::serve(socket.listener, controlled));
-    let (vfs, store) = (Arc::downgrade(&assembled.vfs), assembled.store.clone());
-    let housekeeping = runtime.spawn(keep_house(vfs, store, Arc::clone(&assembled.clock)));
-    let namespace = Arc::clone(&assembled.namespace);
-    let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
-    let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&assembled.clock)));
+    let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
+    let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
     ready(&notices);
 
     let ended = session.wait();
     signals.abort();
     housekeeping.abort();
-    attributes.abort();
-    let left = runtime.block_on(assembled.vfs.drain());
-    assembled.ledger.settle();
+    let left = runtime.block_on(volumes.end());
     serving.abort();
     drop(socket.name);
     for file in &left {
@@ -133,12 +120,10 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
     }
 }
 
-fn controlled(config: &Config, assembled: &Assembled, metrics: Arc<Metrics>) -> Controlled {
+fn controlled(config: &Config, volumes: &Arc<Volumes>, common: &Common) -> Controlled {
     Controlled {
-        vfs: Arc::clone(&assembled.vfs),
-        store: assembled.store.clone(),
-        metrics,
-        clock: Arc::clone(&assembled.clock),
+        volumes: Arc::clone(volumes),
+        common: common.clone(),
         source: config.location.to_string(),
         state_dir: config.state_dir.clone(),
     }
@@ -163,19 +148,13 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
     }
 }
 
-/// Records now and then what is known in memory only, and removes what uploads have left.
-async fn keep_house(vfs: Weak<Vfs>, store: Store, clock: Arc<dyn Clock>) {
-    for delays in (1..=REMOVAL_DELAYS).cycle() {
+/// Records now and then what is known in memory only.
+async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
+    for delays in (1..=CHECKPOINT_DELAYS).cycle() {
         clock.sleep(SETTLE_DELAY).await;
-        if delays == REMOVAL_DELAYS
-            && let Some(vfs) = vfs.upgrade()
-        {
-            // A store that does not answer must not keep the journal waiting.
-            tokio::spawn(async move { vfs.remove_left().await });
-        }
         let store = store.clone();
-        let record = move || match delays % CHECKPOINT_DELAYS {
-            0 => store.checkpoint(),
+        let record = move || match delays {
+            CHECKPOINT_DELAYS => store.checkpoint(),
             _ => store.journal().settle(),
         };
         match tokio::task::spawn_blocking(record).await {

@@ -1,13 +1,11 @@
 //! Finishes what dead daemons left, without a mount.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use base::Metrics;
 use serde::Serialize;
 use store::{Discarded, WaitingKind};
 
-use crate::assemble;
+use crate::assemble::{self, Common};
 use crate::config::Config;
 use crate::error::Error;
 use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
@@ -19,8 +17,8 @@ pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
     let runtime = runtime()?;
     let mut notices = Vec::new();
     let recovered = runtime.block_on(async {
-        let metrics = Arc::new(Metrics::new());
-        let assembled = assemble::assemble(config, metrics, &mut notices).await?;
+        let common = Common::open(config, &mut notices)?;
+        let assembled = assemble::assemble(config, common, &mut notices).await?;
         let left = assembled.vfs.drain().await;
         assembled.ledger.settle();
         if left.is_empty() {

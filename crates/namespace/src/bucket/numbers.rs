@@ -30,6 +30,7 @@ impl Numbers {
     pub(super) fn choose(&self, path: &[u8], taken: impl Fn(Ino) -> bool) -> Ino {
         let kept = self.ledger.number(path);
         if let Some(kept) = kept
+            && kept.0 < END
             && !taken(kept)
         {
             return kept;
@@ -66,12 +67,15 @@ impl fmt::Debug for Numbers {
     }
 }
 
-/// A number for `path` that is neither reserved nor `taken`: the hash, or the first free number
-/// after it.
+/// All numbers are below.
+const END: u64 = 1 << Ino::BITS;
+
+/// A number for `path` that is neither reserved nor `taken`: the hash, as far as it fits, or the first
+/// free number after it.
 fn number(path: &[u8], taken: impl Fn(Ino) -> bool) -> Ino {
-    let mut number = hash(path);
+    let mut number = hash(path) % END;
     while number <= Ino::ROOT.0 || taken(Ino(number)) {
-        number = number.wrapping_add(1);
+        number = (number + 1) % END;
     }
     Ino(number)
 }
@@ -86,7 +90,7 @@ fn hash(path: &[u8]) -> u64 {
 mod tests {
     use base::Ino;
 
-    use super::{hash, number};
+    use super::{END, hash, number};
 
     #[test]
     fn numbers_are_the_same_in_every_release() {
@@ -98,6 +102,14 @@ mod tests {
     fn a_number_in_use_is_not_given_again() {
         let first = number(b"a", |_| false);
         let second = number(b"a", |ino| ino == first);
-        assert_eq!(second, Ino(first.0.wrapping_add(1)));
+        assert_eq!(second, Ino(first.0 + 1));
+    }
+
+    #[test]
+    fn numbers_leave_room_above_them() {
+        let last = Ino(END - 1);
+        let after_the_last = number(b"a", |ino| ino != Ino(2) && ino != last);
+        assert!(after_the_last == Ino(2) || after_the_last == last);
+        assert!((0..1000_u32).all(|n| number(&n.to_be_bytes(), |_| false).0 < END));
     }
 }

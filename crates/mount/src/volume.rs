@@ -1,0 +1,87 @@
+//! One bucket that is served: its layers, and the work that they have in the background.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Clock, Ino};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use vfs::{Unpublished, Vfs};
+
+use crate::assemble::Assembled;
+use crate::config::Config;
+use crate::dispatch::Dispatch;
+use crate::kernel::FuseKernel;
+use crate::ledger::StoreLedger;
+use crate::process::Processes;
+
+/// Parts of uploads that nobody completes are removed so often. A request that was on its way when its
+/// sender died has arrived by then.
+const REMOVAL_DELAY: Duration = Duration::from_mins(1);
+
+/// One bucket that is served.
+#[derive(Debug)]
+pub(crate) struct Volume {
+    /// What answers the kernel's requests.
+    pub(crate) dispatch: Arc<Dispatch>,
+    ledger: Arc<StoreLedger>,
+    background: [JoinHandle<()>; 2],
+}
+
+impl Volume {
+    /// Starts what `assembled` does without being asked; `kernel` is who will ask.
+    pub(crate) fn start(
+        config: &Config,
+        assembled: Assembled,
+        kernel: FuseKernel,
+        runtime: &Handle,
+    ) -> Volume {
+        let Assembled { vfs, namespace, ledger, clock, .. } = assembled;
+        vfs.attach(Arc::new(kernel));
+        let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
+        let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
+        let dispatch = Dispatch {
+            vfs,
+            clock,
+            runtime: runtime.clone(),
+            ttl: config.metadata_ttl,
+            processes: Processes::default(),
+        };
+        Volume { dispatch: Arc::new(dispatch), ledger, background: [attributes, removal] }
+    }
+
+    /// The file system.
+    pub(crate) fn vfs(&self) -> &Arc<Vfs> {
+        &self.dispatch.vfs
+    }
+
+    /// Brings everything into the bucket, and returns what could not be brought.
+    pub(crate) async fn drain(&self) -> Vec<Unpublished> {
+        self.vfs().drain().await
+    }
+
+    /// As [`Volume::drain`], for what is at or below `top`.
+    pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
+        match self.vfs().sync_below(top).await {
+            Ok(unpublished) => unpublished,
+            Err(error) => vec![Unpublished { reason: error.to_string() }],
+        }
+    }
+
+    /// [`Volume::drain`] when nobody asks any more.
+    pub(crate) async fn end(&self) -> Vec<Unpublished> {
+        for work in &self.background {
+            work.abort();
+        }
+        let left = self.drain().await;
+        self.ledger.settle();
+        left
+    }
+}
+
+async fn remove_left(vfs: Arc<Vfs>, clock: Arc<dyn Clock>) {
+    loop {
+        clock.sleep(REMOVAL_DELAY).await;
+        vfs.remove_left().await;
+    }
+}

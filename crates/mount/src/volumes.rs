@@ -1,0 +1,131 @@
+//! The volumes of one mount, and which of them an inode number belongs to.
+//!
+//! ```text
+//!   63       52 51                            0
+//!   ├── tag ───┼── number within the volume ───┤
+//! ```
+//!
+//! The only volume of a mount has the tag 0, so its numbers are shown as they are. Where many are shown
+//! as one, 0 is for the folders that they are in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::Ino;
+use futures::future;
+use parking_lot::RwLock;
+use vfs::{Dirty, Pending, Unpublished};
+
+use crate::volume::Volume;
+
+/// What the numbers of one volume begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tag(u16);
+
+impl Tag {
+    /// That of the only volume, or of what is in none.
+    pub(crate) const NONE: Tag = Tag(0);
+
+    /// As the kernel knows what the volume calls `ino`.
+    pub(crate) fn outer(self, ino: Ino) -> Ino {
+        Ino(u64::from(self.0) << Ino::BITS | ino.0)
+    }
+
+    /// The volume of what the kernel calls `ino`, and its number there.
+    pub(crate) fn split(ino: Ino) -> (Tag, Ino) {
+        let tag = u16::try_from(ino.0 >> Ino::BITS).expect("12 bits fit in 16");
+        (Tag(tag), Ino(ino.0 & ((1 << Ino::BITS) - 1)))
+    }
+}
+
+/// The volumes of one mount. Those that were added stay.
+#[derive(Debug, Default)]
+pub(crate) struct Volumes {
+    by_tag: RwLock<BTreeMap<Tag, Arc<Volume>>>,
+}
+
+impl Volumes {
+    /// Adds a volume under a tag that no other has.
+    pub(crate) fn add(&self, tag: Tag, volume: Arc<Volume>) {
+        let earlier = self.by_tag.write().insert(tag, volume);
+        assert!(earlier.is_none(), "a tag is given once");
+    }
+
+    /// The volume with this tag.
+    pub(crate) fn with(&self, tag: Tag) -> Option<Arc<Volume>> {
+        self.by_tag.read().get(&tag).cloned()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Volume>> {
+        self.by_tag.read().values().cloned().collect()
+    }
+
+    /// What the buckets do not have yet.
+    pub(crate) fn pending(&self) -> Pending {
+        let all = self.all();
+        let mut sum = Pending::default();
+        for volume in &all {
+            let Pending { files, bytes, changes, failures } = volume.vfs().pending();
+            sum.files += files;
+            sum.bytes += bytes;
+            sum.changes += changes;
+            sum.failures.extend(failures);
+        }
+        sum
+    }
+
+    /// Bytes that the buckets do not have, and how many of them there may be.
+    pub(crate) fn dirty(&self) -> vfs::Result<Dirty> {
+        let mut sum = Dirty { bytes: 0, limit_bytes: 0 };
+        for volume in self.all() {
+            let Dirty { bytes, limit_bytes } = volume.vfs().dirty()?;
+            sum.bytes += bytes;
+            sum.limit_bytes = sum.limit_bytes.saturating_add(limit_bytes);
+        }
+        Ok(sum)
+    }
+
+    /// Brings everything into the buckets.
+    pub(crate) async fn drain(&self) -> Vec<Unpublished> {
+        let all = self.all();
+        future::join_all(all.iter().map(|volume| volume.drain())).await.concat()
+    }
+
+    /// Brings into the buckets what is at or below `top`, as the kernel calls it.
+    pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
+        let (tag, inner) = Tag::split(top);
+        match self.with(tag) {
+            Some(volume) => volume.sync(inner).await,
+            // A folder that volumes are in.
+            None => self.drain().await,
+        }
+    }
+
+    /// [`Volumes::drain`] when nobody asks any more.
+    pub(crate) async fn end(&self) -> Vec<Unpublished> {
+        let all = self.all();
+        future::join_all(all.iter().map(|volume| volume.end())).await.concat()
+    }
+
+    /// Why attributes could not be brought into a bucket by the last drain.
+    pub(crate) fn left_for_the_next_mount(&self) -> Option<String> {
+        self.all().iter().find_map(|volume| volume.vfs().left_for_the_next_mount())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Ino;
+    use proptest::prelude::*;
+
+    use super::Tag;
+
+    proptest! {
+        #[test]
+        fn a_number_is_split_into_what_it_was_made_of(tag in 0..4096_u16, ino in 1..1_u64 << Ino::BITS) {
+            let tag = Tag(tag);
+            prop_assert_eq!(Tag::split(tag.outer(Ino(ino))), (tag, Ino(ino)));
+        }
+    }
+}
