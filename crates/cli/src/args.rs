@@ -40,7 +40,7 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     quayfs mount s3://my-bucket /mnt\n  \
-    quayfs mount s3://my-bucket/some/folder ~/data --profile work\n  \
+    quayfs mount s3://my-bucket/some/folder ~/data --aws-profile work\n  \
     quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
     quayfs mount gs://my-bucket /mnt\n  \
     quayfs mount az://account/container /mnt\n  \
@@ -141,12 +141,12 @@ pub(crate) struct AccessArgs {
     /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
     #[arg(long, value_name = "URL", help_heading = "Store")]
     pub(crate) endpoint: Option<String>,
-    /// Region of the bucket [default: from the environment or profile].
+    /// Region of the bucket [default: from the environment or AWS profile].
     #[arg(long, help_heading = "S3")]
     pub(crate) region: Option<String>,
     /// Profile in the AWS configuration files.
     #[arg(long, help_heading = "S3", conflicts_with = "anonymous")]
-    pub(crate) profile: Option<String>,
+    pub(crate) aws_profile: Option<String>,
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,

@@ -313,11 +313,11 @@ fn explained(config: &Config, source: remote::Error) -> Error {
     }
     let advice = match source.trouble() {
         Trouble::NoCredentials => "no credentials were found: set AWS_ACCESS_KEY_ID and \
-            AWS_SECRET_ACCESS_KEY, name a profile with --profile, or use --anonymous for a public \
+            AWS_SECRET_ACCESS_KEY, name a profile with --aws-profile, or use --anonymous for a public \
             bucket"
             .to_owned(),
         Trouble::BadCredentials => "the store does not accept these credentials: check the access \
-            key, the secret key and the session token (or --profile), and the machine's clock"
+            key, the secret key and the session token (or --aws-profile), and the machine's clock"
             .to_owned(),
         Trouble::NoBucket => match &config.location {
             Location::S3 { bucket, .. } => format!(

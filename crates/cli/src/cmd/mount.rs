@@ -129,7 +129,7 @@ pub(super) fn explain(notice: &Notice) -> String {
 }
 
 pub(super) fn config(args: &MountArgs) -> Result<Config> {
-    let credentials = match (&args.access.profile, args.access.anonymous) {
+    let credentials = match (&args.access.aws_profile, args.access.anonymous) {
         (Some(profile), _) => Credentials::Profile(profile.clone()),
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,

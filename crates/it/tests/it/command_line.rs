@@ -27,7 +27,7 @@ fn every_command_tells_its_flags() {
         "--read-only",
         "--endpoint",
         "--region",
-        "--profile",
+        "--aws-profile",
         "--anonymous",
         "--path-style",
         "--cache-dir",

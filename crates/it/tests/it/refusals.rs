@@ -37,7 +37,7 @@ fn an_access_key_that_nobody_knows() {
 fn no_credentials_at_all() {
     let bucket = MinIo::shared().bucket();
     let plan = Plan::of(&bucket).without_login();
-    check(plan, &[&["credential"], &["AWS_ACCESS_KEY_ID", "--profile", "--anonymous"]]);
+    check(plan, &[&["credential"], &["AWS_ACCESS_KEY_ID", "--aws-profile", "--anonymous"]]);
 }
 
 #[test]
