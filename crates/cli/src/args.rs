@@ -37,14 +37,15 @@ pub(crate) enum Command {
     Recover(RecoverArgs),
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     quayfs mount s3://my-bucket /mnt\n  \
     quayfs mount s3://my-bucket/some/folder ~/data --aws-profile work\n  \
     quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
     quayfs mount gs://my-bucket /mnt\n  \
     quayfs mount az://account/container /mnt\n  \
-    quayfs mount file:///srv/objects /mnt\n\n\
+    quayfs mount file:///srv/objects /mnt\n  \
+    quayfs mount --all /mnt     then /mnt/s3/my-bucket/..., /mnt/gs/..., /mnt/az/account/container/...\n\n\
     Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
     AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
     from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
@@ -53,9 +54,15 @@ pub(crate) enum Command {
 pub(crate) struct MountArgs {
     /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
     /// or file:///path.
-    pub(crate) url: String,
+    #[arg(required_unless_present = "all")]
+    pub(crate) url: Option<String>,
     /// Where to mount it: an existing folder.
-    pub(crate) dir: PathBuf,
+    #[arg(required_unless_present = "all")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Mount all buckets there, as s3/<bucket>, gs/<bucket> and az/<account>/<container>, each attached
+    /// when it is first used.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "dir"])]
+    pub(crate) all: Option<PathBuf>,
     /// Stay in the foreground and log to the terminal.
     #[arg(long, short = 'f')]
     pub(crate) foreground: bool,
@@ -135,7 +142,7 @@ pub(crate) struct MountArgs {
 }
 
 /// How to reach the store.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct AccessArgs {
     /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
     /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].

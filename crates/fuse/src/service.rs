@@ -122,6 +122,82 @@ pub enum Request<'a> {
     },
 }
 
+impl Request<'_> {
+    /// The node that it is about, and the other one where there are two.
+    pub fn nodes_mut(&mut self) -> (&mut Ino, Option<&mut Ino>) {
+        match self {
+            Request::Lookup { parent, .. }
+            | Request::MkNod { parent, .. }
+            | Request::MkDir { parent, .. }
+            | Request::Unlink { parent, .. }
+            | Request::RmDir { parent, .. }
+            | Request::SymLink { parent, .. }
+            | Request::Create { parent, .. } => (parent, None),
+            Request::Rename { parent, new_parent, .. } => (parent, Some(new_parent)),
+            Request::Link { ino, new_parent, .. } => (ino, Some(new_parent)),
+            Request::CopyFileRange { ino, to, .. } => (ino, Some(to)),
+            Request::Forget { ino, .. }
+            | Request::GetAttr { ino, .. }
+            | Request::SetAttr { ino, .. }
+            | Request::ReadLink { ino }
+            | Request::Open { ino, .. }
+            | Request::Read { ino, .. }
+            | Request::Write { ino, .. }
+            | Request::Flush { ino, .. }
+            | Request::Release { ino, .. }
+            | Request::Fsync { ino, .. }
+            | Request::OpenDir { ino }
+            | Request::ReadDir { ino, .. }
+            | Request::ReleaseDir { ino, .. }
+            | Request::FsyncDir { ino, .. }
+            | Request::StatFs { ino }
+            | Request::SetXattr { ino, .. }
+            | Request::GetXattr { ino, .. }
+            | Request::ListXattr { ino, .. }
+            | Request::RemoveXattr { ino, .. }
+            | Request::Fallocate { ino, .. }
+            | Request::Lseek { ino, .. } => (ino, None),
+        }
+    }
+
+    /// Whether a file system that is only read refuses it.
+    pub fn is_change(&self) -> bool {
+        match self {
+            Request::SetAttr { .. }
+            | Request::MkNod { .. }
+            | Request::MkDir { .. }
+            | Request::Unlink { .. }
+            | Request::RmDir { .. }
+            | Request::SymLink { .. }
+            | Request::Rename { .. }
+            | Request::Link { .. }
+            | Request::Create { .. }
+            | Request::Write { .. }
+            | Request::SetXattr { .. }
+            | Request::RemoveXattr { .. }
+            | Request::Fallocate { .. }
+            | Request::CopyFileRange { .. } => true,
+            Request::Open { access, .. } => *access != Access::Read,
+            Request::Lookup { .. }
+            | Request::Forget { .. }
+            | Request::GetAttr { .. }
+            | Request::ReadLink { .. }
+            | Request::Read { .. }
+            | Request::Flush { .. }
+            | Request::Release { .. }
+            | Request::Fsync { .. }
+            | Request::OpenDir { .. }
+            | Request::ReadDir { .. }
+            | Request::ReleaseDir { .. }
+            | Request::FsyncDir { .. }
+            | Request::StatFs { .. }
+            | Request::GetXattr { .. }
+            | Request::ListXattr { .. }
+            | Request::Lseek { .. } => false,
+        }
+    }
+}
+
 /// How the kernel is to treat the reads and writes of an open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenReply {
@@ -192,6 +268,33 @@ pub enum Reply {
     Statfs(Statfs),
     /// To lseek.
     Offset(i64),
+}
+
+impl Reply {
+    /// Calls `change` with each inode number in it.
+    pub fn each_node_mut(&mut self, change: impl Fn(&mut Ino)) {
+        match self {
+            Reply::Entry(attr, _) | Reply::Attr(attr, _) | Reply::Created(attr, ..) => {
+                change(&mut attr.ino);
+            }
+            Reply::Entries(entries, _) => {
+                for entry in entries {
+                    change(&mut entry.ino);
+                    if let Some(attr) = &mut entry.attr {
+                        change(&mut attr.ino);
+                    }
+                }
+            }
+            Reply::Done
+            | Reply::NoEntry(_)
+            | Reply::Opened(..)
+            | Reply::Data(_)
+            | Reply::Length(_)
+            | Reply::Written(_)
+            | Reply::Statfs(_)
+            | Reply::Offset(_) => {}
+        }
+    }
 }
 
 /// A reply now, or the work that will end in one. Work that waits for the disk's or the network's

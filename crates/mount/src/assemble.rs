@@ -136,10 +136,7 @@ fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) ->
     BucketOptions {
         store_identity: volume.to_owned(),
         metadata_ttl: config.metadata_ttl,
-        owner: Owner {
-            uid: config.looks.uid.unwrap_or_else(|| rustix::process::getuid().as_raw()),
-            gid: config.looks.gid.unwrap_or_else(|| rustix::process::getgid().as_raw()),
-        },
+        owner: owner(config),
         file_mode: config.looks.file_mode,
         folder_mode: config.looks.folder_mode,
         attributes: match (changes, config.attributes) {
@@ -152,6 +149,14 @@ fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) ->
         },
         nodes_max: NODES_MAX,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),
+    }
+}
+
+/// Whose is what nobody gave an owner.
+pub(crate) fn owner(config: &Config) -> Owner {
+    Owner {
+        uid: config.looks.uid.unwrap_or_else(|| rustix::process::getuid().as_raw()),
+        gid: config.looks.gid.unwrap_or_else(|| rustix::process::getgid().as_raw()),
     }
 }
 
@@ -213,6 +218,13 @@ async fn provider(
 ) -> Result<(Arc<dyn Remote>, String), Error> {
     let world = (Arc::clone(clock), Arc::clone(rng));
     match &config.location {
+        Location::All => {
+            let all = "all buckets are no bucket: they are attached one by one";
+            Err(explained(
+                config,
+                remote::Error::new(ErrorKind::Unsupported, "mount", &Key::from("")).because(all),
+            ))
+        }
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
             Ok((Arc::new(folder), format!("file://{}", path.display())))
@@ -327,7 +339,9 @@ fn explained(config: &Config, source: remote::Error) -> Error {
             Location::Folder(path) => {
                 format!("there is no folder {}: make it first", path.display())
             }
-            Location::Gcs { .. } | Location::Azure { .. } => format!("no {}", config.location),
+            Location::Gcs { .. } | Location::Azure { .. } | Location::All => {
+                format!("no {}", config.location)
+            }
         },
         Trouble::WrongRegion => "the bucket is in another region: name it with --region".to_owned(),
         Trouble::Unreachable => match &config.s3.endpoint {

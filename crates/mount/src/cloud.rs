@@ -47,7 +47,7 @@ pub(crate) fn azure(
 /// What a person can do when such a store cannot be used; `None` for other stores and troubles.
 pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
     let words = match (location, trouble) {
-        (Location::S3 { .. } | Location::Folder(_), _) => return None,
+        (Location::S3 { .. } | Location::Folder(_) | Location::All, _) => return None,
         (Location::Gcs { .. }, Trouble::NoCredentials) => {
             "no credentials were found: run `gcloud auth application-default login`, name a file \
              with GOOGLE_APPLICATION_CREDENTIALS, or use --anonymous for a public bucket"

@@ -1,5 +1,6 @@
 //! The user's choices, checked, before they are split into each layer's own options.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,12 @@ use store::CacheLimit;
 use vfs::{Commit, DirtyLimit};
 
 use crate::location::Location;
+
+/// How each of all buckets is to be mounted.
+pub trait Buckets: Debug + Send + Sync + 'static {
+    /// The configuration of the bucket at `location`; an error says what is wrong with it.
+    fn config(&self, location: &Location) -> Result<Config, String>;
+}
 
 /// One mount, as the user wants it.
 #[derive(Clone, Debug)]

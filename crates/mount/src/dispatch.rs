@@ -7,7 +7,7 @@ use base::{ByteRange, Clock, Errno, FileKind, HandleId, Ino, Name, NameError, Ti
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
 use namespace::{NewNode, Owner, RenameMode, SetAttr, SetId, Special, XattrMode};
 use tokio::runtime::Handle;
-use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Vfs};
+use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Space, Vfs};
 
 use crate::answer::{answer, told};
 use crate::process::{Processes, is_killed};
@@ -144,7 +144,7 @@ impl Dispatch {
             Request::FsyncDir { ino, .. } => {
                 answer(runtime, async move { done(vfs.fsync_dir(ino).await) })
             }
-            Request::StatFs { .. } => Answer::Now(Ok(Reply::Statfs(self.statfs()))),
+            Request::StatFs { .. } => Answer::Now(Ok(Reply::Statfs(statfs(vfs.space())))),
             Request::SymLink { parent, name, target } => {
                 let (name, target) = (checked(name)?, target.to_vec());
                 let owner = Owner { uid: caller.uid, gid: caller.gid };
@@ -284,18 +284,18 @@ impl Dispatch {
             SetTime::At(time) => time,
         })
     }
+}
 
-    fn statfs(&self) -> Statfs {
-        const BLOCK_BYTES: u32 = 4096;
-        let space = self.vfs.space();
-        Statfs {
-            block_bytes: BLOCK_BYTES,
-            blocks: space.bytes / u64::from(BLOCK_BYTES),
-            blocks_free: space.bytes_free / u64::from(BLOCK_BYTES),
-            files: space.files_free,
-            files_free: space.files_free,
-            name_bytes_max: 255,
-        }
+/// What `statfs` says of this room.
+pub(crate) fn statfs(space: Space) -> Statfs {
+    const BLOCK_BYTES: u32 = 4096;
+    Statfs {
+        block_bytes: BLOCK_BYTES,
+        blocks: space.bytes / u64::from(BLOCK_BYTES),
+        blocks_free: space.bytes_free / u64::from(BLOCK_BYTES),
+        files: space.files_free,
+        files_free: space.files_free,
+        name_bytes_max: 255,
     }
 }
 

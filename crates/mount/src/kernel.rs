@@ -3,18 +3,36 @@
 use std::os::fd::AsFd;
 
 use base::{ByteRange, Ino};
-use fuse::{Notifier, Passthrough};
+use fuse::{Mounted, Notifier, Passthrough};
 use store::BackingFile;
 
 use crate::volumes::Tag;
 
+/// The kernel behind one mount.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    passthrough: Option<Passthrough>,
+    notifier: Notifier,
+}
+
+impl Link {
+    /// That of `mounted`.
+    pub(crate) fn new(mounted: &Mounted) -> Link {
+        Link { passthrough: mounted.passthrough(), notifier: mounted.notifier() }
+    }
+
+    /// As the volume with this tag sees it.
+    pub(crate) fn kernel(&self, tag: Tag) -> FuseKernel {
+        FuseKernel { link: self.clone(), tag }
+    }
+}
+
 /// The kernel behind one mount, for one of its volumes.
 #[derive(Debug)]
 pub(crate) struct FuseKernel {
-    pub(crate) passthrough: Option<Passthrough>,
-    pub(crate) notifier: Notifier,
+    link: Link,
     /// How the kernel's numbers begin.
-    pub(crate) tag: Tag,
+    tag: Tag,
 }
 
 #[derive(Debug)]
@@ -28,7 +46,7 @@ impl vfs::Backing for Registered {
 
 impl vfs::Kernel for FuseKernel {
     fn register(&self, file: &BackingFile) -> Option<Box<dyn vfs::Backing>> {
-        match self.passthrough.as_ref()?.register(file.as_fd()) {
+        match self.link.passthrough.as_ref()?.register(file.as_fd()) {
             Ok(backing) => Some(Box::new(Registered(backing))),
             Err(error) => {
                 tracing::debug!(%error, "the kernel does not take this backing file");
@@ -38,14 +56,14 @@ impl vfs::Kernel for FuseKernel {
     }
 
     fn attr_changed(&self, ino: Ino) {
-        if let Err(error) = self.notifier.inval_attr(self.tag.outer(ino)) {
+        if let Err(error) = self.link.notifier.inval_attr(self.tag.outer(ino)) {
             tracing::debug!(%ino, %error, "the kernel keeps the attributes it has for their time");
         }
     }
 
     fn write_back(&self, ino: Ino, range: ByteRange) {
         // It writes dirty pages before it drops them.
-        if let Err(error) = self.notifier.inval_inode_range(self.tag.outer(ino), range) {
+        if let Err(error) = self.link.notifier.inval_inode_range(self.tag.outer(ino), range) {
             tracing::debug!(%ino, %error, "the kernel does not write back");
         }
     }

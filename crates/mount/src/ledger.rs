@@ -68,6 +68,13 @@ impl StoreLedger {
     }
 }
 
+/// The volume whose record a payload is.
+pub(crate) fn volume_of(payload: &[u8]) -> Option<String> {
+    let named = payload.strip_prefix(&[FORMAT])?;
+    let end = named.iter().position(|byte| *byte == 0)?;
+    String::from_utf8(named[..end].to_vec()).ok()
+}
+
 fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
     written.map_err(|error| {
         tracing::error!(%error, "the journal cannot be written");
@@ -146,7 +153,7 @@ mod tests {
     use store::{CacheLimit, Options, Store};
     use tokio::runtime::Handle;
 
-    use super::StoreLedger;
+    use super::{StoreLedger, volume_of};
 
     fn store(dir: &std::path::Path) -> Store {
         let options = Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 20) };
@@ -176,6 +183,9 @@ mod tests {
             let left = ledger(&second, volume).left().unwrap();
             left.into_iter().map(|(_, record)| record).collect::<Vec<_>>()
         };
+        let journal = second.journal().left(&|_, _| true).unwrap();
+        let volumes: Vec<_> = journal.iter().filter_map(|op| volume_of(&op.payload)).collect();
+        assert_eq!(volumes, ["s3://a", "s3://ab", "s3://a"]);
         let a = ledger(&second, "s3://a");
         assert_eq!(a.waiting().unwrap().len(), 2, "to be looked at, by all");
         assert_eq!(a.waiting().unwrap()[1].1, b"six");

@@ -1,5 +1,6 @@
 //! One mounted file system: assembled, served, observed, ended; alone in knowing every layer.
 
+mod all;
 mod answer;
 mod apart;
 mod assemble;
@@ -25,7 +26,9 @@ mod umount;
 mod volume;
 mod volumes;
 
-pub use config::{AzureSettings, Changes, Config, Entrance, GcsSettings, Looks, S3Settings};
+pub use config::{
+    AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, Looks, S3Settings,
+};
 pub use control::{Status, status};
 pub use error::Error;
 pub use fuse::{PassthroughWish, Trust};

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Clock;
-use fuse::{MountOptions, Session, SetIdBits, Unmount, Unmounter};
+use fuse::{MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::all::AllBuckets;
 use crate::apart;
 use crate::assemble::{self, Common};
-use crate::config::{Changes, Config, Entrance};
+use crate::config::{Buckets, Changes, Config, Entrance};
 use crate::control::{self, Controlled};
 use crate::error::Error;
-use crate::kernel::FuseKernel;
+use crate::kernel::Link;
+use crate::location::Location;
 use crate::memory;
 use crate::notice::Notice;
 use crate::socket::Socket;
@@ -45,14 +47,18 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Mounts as `config` says, calls `ready` when the mount answers, and returns when it is unmounted
-/// and everything is in the bucket.
-pub fn serve(config: &Config, ready: impl FnOnce(&[Notice])) -> Result<(), Error> {
+/// and everything is in the bucket. Where all buckets are mounted, `buckets` says how each of them is.
+pub fn serve(
+    config: &Config,
+    buckets: Arc<dyn Buckets>,
+    ready: impl FnOnce(&[Notice]),
+) -> Result<(), Error> {
     let runtime = runtime()?;
     fuse::check_mount_point(&config.dir)?;
     apart::check(config)?;
     raise_file_limit();
     memory::keep_no_large_buffers();
-    let served = serve_on(&runtime, config, ready);
+    let served = serve_on(&runtime, config, buckets, ready);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served
 }
@@ -70,23 +76,34 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
 fn serve_on(
     runtime: &Runtime,
     config: &Config,
+    buckets: Arc<dyn Buckets>,
     ready: impl FnOnce(&[Notice]),
 ) -> Result<(), Error> {
     let mut notices = Vec::new();
     let common = Common::open(config, &mut notices)?;
-    let assembled = runtime.block_on(assemble::assemble(config, common.clone(), &mut notices))?;
-    let options = mount_options(config, assembled.changes);
+    // What is one bucket must answer before it is shown.
+    let one = if config.location == Location::All {
+        None
+    } else {
+        Some(runtime.block_on(assemble::assemble(config, common.clone(), &mut notices))?)
+    };
+    let changes = one.as_ref().map_or(config.changes, |assembled| assembled.changes);
+    let options = mount_options(config, changes);
     let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
     let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
-    let (passthrough, notifier) = (mounted.passthrough(), mounted.notifier());
-    let kernel = FuseKernel { passthrough, notifier, tag: Tag::NONE };
-    let volume = Arc::new(Volume::start(config, assembled, kernel, handle));
-    let volumes = Arc::new(Volumes::default());
-    volumes.add(Tag::NONE, Arc::clone(&volume));
+    let (link, volumes) = (Link::new(&mounted), Arc::new(Volumes::default()));
+    let service: Arc<dyn Service> = if let Some(assembled) = one {
+        let volume = Volume::start(config, assembled, link.kernel(Tag::NONE), handle);
+        let dispatch = Arc::clone(&volume.dispatch);
+        volumes.add(Tag::NONE, Arc::new(volume));
+        dispatch
+    } else {
+        let (common, volumes) = (common.clone(), Arc::clone(&volumes));
+        Arc::new(AllBuckets::new(config, common, volumes, (link, buckets), handle))
+    };
 
     let socket = Socket::bind(runtime, &config.dir)?;
     let unmounter = mounted.unmounter();
-    let service = Arc::clone(&volume.dispatch);
     let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
     let controlled = Arc::new(controlled(config, &volumes, &common));
     let serving = runtime.spawn(control::serve(socket.listener, controlled));

@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What is mounted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
+    /// `all`: every bucket of every store, each attached when it is first used.
+    All,
     /// `s3://bucket/prefix`.
     S3 {
         /// The bucket.
@@ -63,6 +65,9 @@ impl Location {
     pub fn parse(url: &str) -> Result<Location, LocationError> {
         let no_bucket = || LocationError::NoBucket(url.to_owned());
         let no_container = || LocationError::NoContainer(url.to_owned());
+        if url == "all" {
+            return Ok(Location::All);
+        }
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(LocationError::Scheme(url.to_owned()));
         };
@@ -104,8 +109,15 @@ impl Location {
             Location::S3 { prefix, .. }
             | Location::Gcs { prefix, .. }
             | Location::Azure { prefix, .. } => prefix,
-            Location::Folder(_) => "",
+            Location::Folder(_) | Location::All => "",
         }
+    }
+
+    /// The bucket that was mounted whole under the name `volume`.
+    pub(crate) fn of_volume(volume: &str) -> Option<Location> {
+        let (url, _endpoint) = volume.split_once("/@")?;
+        let location = Location::parse(url).ok()?;
+        location.prefix().is_empty().then_some(location)
     }
 }
 
@@ -128,6 +140,7 @@ impl fmt::Display for Location {
             Location::Gcs { bucket, .. } => write!(f, "gs://{bucket}")?,
             Location::Azure { account, container, .. } => write!(f, "az://{account}/{container}")?,
             Location::Folder(path) => write!(f, "file://{}", path.display())?,
+            Location::All => f.write_str("all")?,
         }
         match self.prefix() {
             "" => Ok(()),
@@ -155,11 +168,28 @@ mod tests {
             ("abfs://c@a.dfs.core.windows.net/p/", "az://a/c/p"),
             ("file:///data/x", "file:///data/x"),
             ("file:///data//x/", "file:///data/x"),
+            ("all", "all"),
         ] {
             assert_eq!(Location::parse(url).map(|url| url.to_string()), Ok(want.to_owned()));
         }
         let Ok(Location::S3 { prefix, .. }) = Location::parse("s3://b/p/q/") else { panic!() };
         assert_eq!(prefix, "p/q/");
+    }
+
+    #[test]
+    fn the_name_of_a_volume_tells_the_bucket_if_it_is_all_of_it() {
+        for (volume, want) in [
+            ("s3://b/@aws", Some("s3://b")),
+            ("s3://b/@http://127.0.0.1:9000", Some("s3://b")),
+            ("gs://b/@google", Some("gs://b")),
+            ("az://a/c/@azure", Some("az://a/c")),
+            ("s3://b/p/@aws", None),
+            ("s3://b/p/@x/@aws", None),
+            ("file:///data", None),
+        ] {
+            let location = Location::of_volume(volume).map(|location| location.to_string());
+            assert_eq!(location.as_deref(), want, "{volume}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use vfs::{Unpublished, Vfs};
 
 use crate::assemble::Assembled;
-use crate::config::Config;
+use crate::config::{Changes, Config};
 use crate::dispatch::Dispatch;
 use crate::kernel::FuseKernel;
 use crate::ledger::StoreLedger;
@@ -24,6 +24,8 @@ const REMOVAL_DELAY: Duration = Duration::from_mins(1);
 pub(crate) struct Volume {
     /// What answers the kernel's requests.
     pub(crate) dispatch: Arc<Dispatch>,
+    /// Whether the bucket takes changes.
+    pub(crate) changes: Changes,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 2],
 }
@@ -36,7 +38,7 @@ impl Volume {
         kernel: FuseKernel,
         runtime: &Handle,
     ) -> Volume {
-        let Assembled { vfs, namespace, ledger, clock, .. } = assembled;
+        let Assembled { vfs, namespace, ledger, clock, changes } = assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -47,7 +49,7 @@ impl Volume {
             ttl: config.metadata_ttl,
             processes: Processes::default(),
         };
-        Volume { dispatch: Arc::new(dispatch), ledger, background: [attributes, removal] }
+        Volume { dispatch: Arc::new(dispatch), changes, ledger, background: [attributes, removal] }
     }
 
     /// The file system.

@@ -68,6 +68,15 @@ impl Emulator {
         }
     }
 
+    /// What in the environment leads programs to it, and lets them in.
+    pub fn env(&self) -> (&'static str, String) {
+        let endpoint = endpoint(self.cloud, self.address);
+        match self.cloud {
+            Cloud::Google => ("STORAGE_EMULATOR_HOST", endpoint),
+            Cloud::Azure => ("AZURE_STORAGE_CONNECTION_STRING", connection(&endpoint)),
+        }
+    }
+
     /// `None` when the server ended at once, since the port was taken.
     fn try_start(cloud: Cloud, address: SocketAddr) -> Option<Emulator> {
         let folder = Scratch::new().into_path();
@@ -119,6 +128,14 @@ fn command(cloud: Cloud, address: SocketAddr, folder: &Path) -> Command {
     command
 }
 
+/// How Azure's tools are told of an account.
+fn connection(endpoint: &str) -> String {
+    format!(
+        "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};\
+         BlobEndpoint={endpoint};"
+    )
+}
+
 /// The cloud's own client.
 fn dialog(cloud: Cloud, address: SocketAddr) -> Command {
     let endpoint = endpoint(cloud, address);
@@ -130,10 +147,7 @@ fn dialog(cloud: Cloud, address: SocketAddr) -> Command {
         }
         Cloud::Azure => {
             let mut command = Dialog::command("azure_bucket.py");
-            command.arg(format!(
-                "DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};\
-                 BlobEndpoint={endpoint};"
-            ));
+            command.arg(connection(&endpoint));
             command
         }
     }

@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod access;
+mod buckets;
 pub(crate) mod mount;
 pub(crate) mod recover;
 pub(crate) mod status;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use mount::{
@@ -13,6 +14,7 @@ use mount::{
 };
 
 use super::access;
+use super::buckets::EachBucket;
 use crate::args::MountArgs;
 use crate::complain;
 use crate::units::CacheSize;
@@ -66,7 +68,8 @@ fn serve(args: &MountArgs, config: &Config) -> Result<()> {
     };
     mount::start_logging(&log, &args.log_level).context("cannot start the log")?;
     let mut detached = Ok(());
-    mount::serve(config, |notices| {
+    let buckets = Arc::new(EachBucket::new(args, &config.dir));
+    mount::serve(config, buckets, |notices| {
         for notice in notices {
             complain(&explain(notice));
         }
@@ -129,17 +132,26 @@ pub(super) fn explain(notice: &Notice) -> String {
 }
 
 pub(super) fn config(args: &MountArgs) -> Result<Config> {
+    let (location, dir) = match (&args.all, &args.url, &args.dir) {
+        (Some(dir), _, _) => (Location::All, dir),
+        (None, Some(url), Some(dir)) => (Location::parse(url)?, dir),
+        (None, _, _) => bail!("what to mount, and where, is missing"),
+    };
+    config_of(args, location, dir)
+}
+
+/// The configuration of one bucket, mounted with `args` at `dir` or below it.
+pub(super) fn config_of(args: &MountArgs, location: Location, dir: &Path) -> Result<Config> {
     let credentials = match (&args.access.aws_profile, args.access.anonymous) {
         (Some(profile), _) => Credentials::Profile(profile.clone()),
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,
     };
-    let location = Location::parse(&args.url)?;
     Ok(Config {
         gcs: access::gcs(&args.access, &location)?,
         azure: access::azure(&args.access, &location)?,
         location,
-        dir: absolute(&args.dir)?,
+        dir: absolute(dir)?,
         s3: S3Settings {
             endpoint: args.access.endpoint.clone().or_else(endpoint_of_environment),
             region: args.access.region.clone(),

@@ -5,6 +5,7 @@
 //! `quayfs` binary; `make test` sees to all three. `QUAYFS_LONG=1` makes some of them larger.
 #![cfg(test)]
 
+mod all_buckets;
 mod attributes;
 mod bytes;
 mod close_to_open;
@@ -14,7 +15,6 @@ mod command_line;
 mod concurrency;
 mod conflicts;
 mod crash;
-mod docs;
 mod editing;
 mod exercise;
 mod failing_store;
@@ -36,7 +36,6 @@ mod posix;
 mod power_cuts;
 mod programs;
 mod promises;
-mod quick_starts;
 mod recorded;
 mod recover;
 mod refusals;

@@ -13,12 +13,14 @@ pub struct Space {
     pub files_free: u64,
 }
 
-/// A bucket has no limit that could be shown; programs that ask want to hear that there is room.
-const BYTES: u64 = 1 << 50;
+impl Space {
+    /// A bucket has no limit that could be shown; programs that ask want to hear that there is room.
+    pub const BUCKET: Space = Space { bytes: 1 << 50, bytes_free: 1 << 50, files_free: 1 << 40 };
+}
 
 impl Vfs {
     /// The room of a bucket.
     pub fn space(&self) -> Space {
-        Space { bytes: BYTES, bytes_free: BYTES, files_free: 1 << 40 }
+        Space::BUCKET
     }
 }

@@ -1,2 +1,0 @@
-# An empty bucket.
-mc mb --quiet store/people

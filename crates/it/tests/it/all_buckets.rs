@@ -1,0 +1,144 @@
+//! All buckets at once: each is attached when it is first used, and each is a file system of its own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+use testkit::{Bucket, Cloud, Emulator, Login, MinIo, Plan, close, noise, wait, write_new};
+
+use crate::{SOON, errno};
+
+fn all_of(bucket: &Bucket<'_>) -> Plan {
+    Plan::of(bucket).instead_of_url("all")
+}
+
+fn names(folder: impl AsRef<Path>) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn buckets_of_several_stores_are_in_one_mount() {
+    let (google, azure) = (Emulator::start(Cloud::Google), Emulator::start(Cloud::Azure));
+    let buckets = [MinIo::shared().bucket(), google.bucket(), azure.bucket()];
+    let mut plan = all_of(&buckets[0]);
+    for emulator in [&google, &azure] {
+        let (name, value) = emulator.env();
+        plan = plan.env(name, &value);
+    }
+    let mount = plan.mount();
+    assert_eq!(names(mount.path()), ["az", "gs", "s3"].map(String::from).into());
+    assert_eq!(names(mount.join("s3")), BTreeSet::new(), "nothing is attached yet");
+    for bucket in &buckets {
+        let folder = mount.join(bucket.url().replacen("://", "/", 1));
+        bucket.put("theirs/read me", b"from outside");
+        assert_eq!(fs::read(folder.join("theirs/read me")).unwrap(), b"from outside");
+        let bytes = noise(1, 3_000_000);
+        write_new(&folder.join("ours"), &bytes).unwrap();
+        assert!(bucket.get("ours").unwrap() == bytes, "{}", bucket.url());
+        fs::rename(folder.join("ours"), folder.join("theirs/moved")).unwrap();
+        assert_eq!(bucket.keys(), ["theirs/moved", "theirs/read me"], "{}", bucket.url());
+        assert_eq!(names(folder.parent().unwrap()), [bucket.name().to_owned()].into());
+    }
+    mount.umount();
+}
+
+#[test]
+fn a_bucket_is_a_file_system_of_its_own() {
+    let minio = MinIo::shared();
+    let (one, other) = (minio.bucket(), minio.bucket());
+    let mount = all_of(&one).mount();
+    let (here, there) = (mount.join("s3").join(one.name()), mount.join("s3").join(other.name()));
+    write_new(&here.join("same"), b"here").unwrap();
+    write_new(&there.join("same"), b"there").unwrap();
+    assert_eq!(fs::read(here.join("same")).unwrap(), b"here");
+    assert_eq!(fs::read(there.join("same")).unwrap(), b"there");
+    let number = |path: &Path| fs::metadata(path.join("same")).unwrap().ino();
+    assert_ne!(number(&here), number(&there), "the same name is not the same file");
+
+    assert_eq!(errno(fs::rename(here.join("same"), there.join("new"))), Errno::XDEV);
+    // `mv` copies then.
+    testkit::run(
+        std::process::Command::new("mv").arg(here.join("same")).arg(there.join("new")),
+        SOON,
+    )
+    .ok();
+    assert_eq!((one.keys(), other.keys()), (vec![], vec!["new".to_owned(), "same".to_owned()]));
+
+    let before = number(&there);
+    let mount = mount.umount().mount();
+    let there = mount.join("s3").join(other.name());
+    assert_eq!(number(&there), before, "inode numbers outlive the mount");
+    mount.umount();
+}
+
+#[test]
+fn what_is_no_bucket_is_not_there_and_none_is_made_by_mkdir() {
+    let bucket = MinIo::shared().bucket();
+    let mount = all_of(&bucket).mount();
+    for name in ["s3/no-such-bucket-anywhere", "s3/.git", "nothing", "s3/x"] {
+        assert_eq!(errno(fs::metadata(mount.join(name))), Errno::NOENT, "{name}");
+    }
+    for name in ["new", "s3/new-bucket-of-mine"] {
+        assert_eq!(errno(fs::create_dir(mount.join(name))), Errno::PERM, "{name}");
+    }
+    let folder = mount.join("s3").join(bucket.name());
+    assert_eq!(errno(fs::remove_dir(&folder)), Errno::PERM);
+    assert!(
+        mount.join("az/someaccount").is_dir(),
+        "it shows with its containers whether it exists"
+    );
+    mount.umount();
+}
+
+#[test]
+fn a_bucket_that_may_not_be_written_is_read_only_and_others_are_not_touched_by_it() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    bucket.put("file", b"bytes");
+    let mount = all_of(&bucket).login(&minio.reader()).mount();
+    let folder = mount.join("s3").join(bucket.name());
+    assert_eq!(fs::read(folder.join("file")).unwrap(), b"bytes");
+    assert_eq!(errno(fs::write(folder.join("new"), b"x")), Errno::ROFS);
+    assert_eq!(errno(fs::write(folder.join("file"), b"x")), Errno::ROFS);
+    assert_eq!(errno(fs::remove_file(folder.join("file"))), Errno::ROFS);
+    mount.umount();
+    let mount =
+        all_of(&bucket).login(&Login { secret: "wrong".to_owned(), ..Login::root() }).mount();
+    let folder = mount.join("s3").join(bucket.name());
+    assert_eq!(errno(fs::metadata(&folder)), Errno::ACCESS);
+    mount.umount();
+}
+
+#[test]
+fn what_a_killed_mount_of_all_buckets_had_acknowledged_gets_into_each() {
+    let minio = MinIo::start();
+    let buckets = [minio.bucket(), minio.bucket()];
+    let flags = ["--commit", "async", "--metadata-ttl", "1h"];
+    let mount = all_of(&buckets[0]).flags(flags).mount();
+    let folders = buckets.each_ref().map(|bucket| mount.join("s3").join(bucket.name()));
+    for folder in &folders {
+        write_new(&folder.join("before"), b"1").unwrap();
+    }
+    testkit::run(&mut mount.plan().command([Path::new("sync"), mount.path()]), SOON).ok();
+    let files = folders.each_ref().map(|folder| fs::File::create(folder.join("after")).unwrap());
+    minio.freeze();
+    for (folder, mut file) in folders.iter().zip(files) {
+        file.write_all(b"2").unwrap();
+        close(file).unwrap();
+        fs::remove_file(folder.join("before")).unwrap();
+    }
+    mount.kill();
+    minio.thaw();
+    let mount = mount.abandon().mount();
+    // Nobody looks at them: what is left is finished all the same.
+    for bucket in &buckets {
+        wait::until("what was acknowledged to be in the bucket", SOON, || {
+            bucket.keys() == ["after"]
+        });
+    }
+    mount.umount();
+}

@@ -1,0 +1,160 @@
+//! Buckets become volumes when they are first asked for, each once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Errno, crc32c};
+use parking_lot::Mutex;
+use remote::Trouble;
+use tokio::runtime::Handle;
+
+use crate::assemble::{self, Common};
+use crate::config::Buckets;
+use crate::error::Error;
+use crate::kernel::Link;
+use crate::location::Location;
+use crate::volume::Volume;
+use crate::volumes::{Tag, Volumes};
+
+/// Names of buckets that are remembered, those that were not found among them.
+const PLACES_MAX: usize = 4096;
+
+/// A bucket that could not be attached is tried again so much later: long enough for a loop over a name
+/// that is wrong, short for a person.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// Attaches buckets.
+#[derive(Debug)]
+pub(super) struct Attach {
+    common: Common,
+    volumes: Arc<Volumes>,
+    link: Link,
+    buckets: Arc<dyn Buckets>,
+    runtime: Handle,
+    places: Mutex<HashMap<Location, Arc<Place>>>,
+    /// Those that were attached, in this order.
+    order: Mutex<Vec<(Location, Tag)>>,
+}
+
+/// One bucket, or what might be one. Whoever attaches it holds the lock; others for the same wait.
+#[derive(Debug, Default)]
+struct Place {
+    state: tokio::sync::Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    #[default]
+    New,
+    Attached(Tag, Arc<Volume>),
+    Failed {
+        errno: Errno,
+        at: Duration,
+    },
+}
+
+impl Attach {
+    pub(super) fn new(
+        (common, volumes): (Common, Arc<Volumes>),
+        (link, buckets): (Link, Arc<dyn Buckets>),
+        runtime: Handle,
+    ) -> Attach {
+        let (places, order) = (Mutex::default(), Mutex::default());
+        Attach { common, volumes, link, buckets, runtime, places, order }
+    }
+
+    /// The volume of `location`, attached if it is not yet.
+    pub(super) async fn volume(&self, location: &Location) -> Result<(Tag, Arc<Volume>), Errno> {
+        let place = self.place(location)?;
+        let mut state = place.state.lock().await;
+        let now = self.common.clock.monotonic();
+        match &*state {
+            State::Attached(tag, volume) => return Ok((*tag, Arc::clone(volume))),
+            State::Failed { errno, at } if now < *at + RETRY_DELAY => return Err(*errno),
+            State::New | State::Failed { .. } => {}
+        }
+        match self.attach(location).await {
+            Ok((tag, volume)) => {
+                *state = State::Attached(tag, Arc::clone(&volume));
+                Ok((tag, volume))
+            }
+            Err(errno) => {
+                *state = State::Failed { errno, at: self.common.clock.monotonic() };
+                Err(errno)
+            }
+        }
+    }
+
+    /// What is attached, in the order in which it came.
+    pub(super) fn attached(&self) -> Vec<(Location, Tag, Arc<Volume>)> {
+        let order = self.order.lock();
+        let with = |(location, tag): &(Location, Tag)| {
+            Some((location.clone(), *tag, self.volumes.with(*tag)?))
+        };
+        order.iter().filter_map(with).collect()
+    }
+
+    fn place(&self, location: &Location) -> Result<Arc<Place>, Errno> {
+        let mut places = self.places.lock();
+        if let Some(place) = places.get(location) {
+            return Ok(Arc::clone(place));
+        }
+        if PLACES_MAX <= places.len() {
+            // Who holds one may be just about to lock it.
+            places.retain(|_, place| match place.state.try_lock() {
+                Ok(state) => matches!(*state, State::Attached(..)) || 1 < Arc::strong_count(place),
+                Err(_) => true,
+            });
+        }
+        if PLACES_MAX <= places.len() {
+            return Err(Errno::ENFILE);
+        }
+        Ok(Arc::clone(places.entry(location.clone()).or_default()))
+    }
+
+    async fn attach(&self, location: &Location) -> Result<(Tag, Arc<Volume>), Errno> {
+        let config = self.buckets.config(location).map_err(|reason| {
+            tracing::warn!(%location, reason, "a bucket cannot be attached");
+            Errno::EACCES
+        })?;
+        let mut notices = Vec::new();
+        let assembled = assemble::assemble(&config, self.common.clone(), &mut notices).await;
+        let assembled = assembled.map_err(|error| {
+            let errno = told(&error);
+            tracing::warn!(%location, %errno, %error, "a bucket cannot be attached");
+            errno
+        })?;
+        for notice in notices {
+            tracing::warn!(%location, ?notice, "attached");
+        }
+        // Under one lock, so that nobody else takes the tag.
+        let mut order = self.order.lock();
+        let tag = self.free_tag(location).ok_or(Errno::ENFILE)?;
+        let kernel = self.link.kernel(tag);
+        let volume = Arc::new(Volume::start(&config, assembled, kernel, &self.runtime));
+        self.volumes.add(tag, Arc::clone(&volume));
+        order.push((location.clone(), tag));
+        tracing::info!(%location, "attached");
+        Ok((tag, volume))
+    }
+
+    /// The tag that the name asks for, so that inode numbers are the same after a remount, or the next
+    /// that is free.
+    fn free_tag(&self, location: &Location) -> Option<Tag> {
+        let hash = crc32c(location.to_string().as_bytes());
+        let first = u16::try_from(hash % u32::from(Tag::MAX)).expect("less than 12 bits");
+        let tags = (0..Tag::MAX).filter_map(|step| Tag::new((first + step) % Tag::MAX + 1));
+        tags.into_iter().find(|tag| self.volumes.with(*tag).is_none())
+    }
+}
+
+/// What a program is told of a bucket that cannot be attached.
+fn told(error: &Error) -> Errno {
+    let Error::Remote { source, .. } = error else { return Errno::EIO };
+    match source.trouble() {
+        Trouble::NoBucket => Errno::ENOENT,
+        Trouble::NoCredentials | Trouble::BadCredentials | Trouble::Denied => Errno::EACCES,
+        Trouble::WrongRegion | Trouble::Unreachable | Trouble::Other => Errno::EIO,
+    }
+}
