@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod settings;
 mod units;
 
 use std::io::{ErrorKind, Write};
@@ -17,7 +18,8 @@ fn main() -> ExitCode {
         Command::Umount(umount) => cmd::umount::run(&umount),
         Command::Sync(sync) => cmd::sync::run(&sync),
         Command::Status(status) => cmd::status::run(&status),
-        Command::Recover(recover) => cmd::recover::run(recover),
+        Command::Recover(recover) => cmd::recover::run(&recover),
+        Command::Config(config) => cmd::config::run(&config),
     };
     match done {
         Ok(code) => code,

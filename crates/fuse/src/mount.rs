@@ -45,6 +45,8 @@ pub struct MountOptions {
     pub set_id_programs: Trust,
     /// Whether device nodes can be opened.
     pub devices: Trust,
+    /// Whether programs can be run.
+    pub programs: Trust,
 }
 
 /// Whether the kernel takes a file at its word. Who can write to the bucket can write such words.
@@ -52,7 +54,7 @@ pub struct MountOptions {
 pub enum Trust {
     /// It does not.
     Denied,
-    /// It does; only root can ask for it.
+    /// It does; of set-uid programs and devices only root can ask for it.
     Granted,
 }
 
@@ -69,6 +71,7 @@ impl MountOptions {
             set_id_bits: SetIdBits::KernelClears,
             set_id_programs: Trust::Denied,
             devices: Trust::Denied,
+            programs: Trust::Granted,
         }
     }
 }
@@ -197,6 +200,7 @@ fn attach_by_call(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountE
     flags.set(MountFlags::RDONLY, options.read_only);
     flags.set(MountFlags::NOSUID, options.set_id_programs == Trust::Denied);
     flags.set(MountFlags::NODEV, options.devices == Trust::Denied);
+    flags.set(MountFlags::NOEXEC, options.programs == Trust::Denied);
     rustix::mount::mount(
         options.source.as_str(),
         path,
@@ -232,6 +236,9 @@ fn helper_options(options: &MountOptions) -> String {
     }
     if options.devices == Trust::Denied {
         words.push_str(",nodev");
+    }
+    if options.programs == Trust::Denied {
+        words.push_str(",noexec");
     }
     words
 }

@@ -39,6 +39,8 @@ pub struct Config {
     pub set_id_programs: Trust,
     /// Whether device nodes can be opened.
     pub devices: Trust,
+    /// Whether programs can be run.
+    pub programs: Trust,
     /// Owner and permissions of what says nothing else.
     pub looks: Looks,
     /// Where local state is kept: cache, staged writes, recovery.

@@ -9,6 +9,7 @@ mod config;
 mod control;
 mod dispatch;
 mod error;
+mod fair;
 mod kernel;
 mod ledger;
 mod lifecycle;
@@ -31,6 +32,7 @@ pub use config::{
 };
 pub use control::{Status, status};
 pub use error::Error;
+pub use fair::memory_bytes_fair;
 pub use fuse::{PassthroughWish, Trust};
 pub use lifecycle::serve;
 pub use location::{Location, LocationError};

@@ -133,6 +133,7 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
         set_id_bits: SetIdBits::ServiceClears,
         set_id_programs: config.set_id_programs,
         devices: config.devices,
+        programs: config.programs,
         ..MountOptions::new(config.location.to_string())
     }
 }

@@ -1,32 +1,38 @@
-//! How each bucket is mounted where all of them are: as the flags say, with the credentials of its store.
+//! How each bucket is mounted where all of them are: as is said of it, with the credentials of its store.
 
 use std::path::{Path, PathBuf};
 
 use ::mount::{Buckets, Config, Location};
+use anyhow::Result;
 
-use super::mount;
-use crate::args::MountArgs;
+use crate::settings::{self, Origin, Resolved, Sources};
 
-/// The flags of a mount of all buckets.
+/// What was said of the settings when all buckets were mounted.
 #[derive(Debug)]
 pub(super) struct EachBucket {
-    args: MountArgs,
+    sources: Sources,
     dir: PathBuf,
 }
 
 impl EachBucket {
-    pub(super) fn new(args: &MountArgs, dir: &Path) -> EachBucket {
-        EachBucket { args: args.clone(), dir: dir.to_owned() }
+    pub(super) fn new(sources: Sources, dir: &Path) -> EachBucket {
+        EachBucket { sources, dir: dir.to_owned() }
+    }
+
+    fn config(&self, location: &Location) -> Result<Config> {
+        let Resolved { mut settings, given } = self.sources.resolve(Some(location))?;
+        let endpoint = given.get("endpoint").map(|given| &given.origin);
+        let is_its_own = matches!(endpoint, Some(Origin::File { bucket: Some(_), .. }));
+        if !is_its_own && !matches!(location, Location::S3 { .. }) {
+            // One URL is one service, and what speaks S3 is what people name one for.
+            settings.store.endpoint = None;
+        }
+        settings::config(location.clone(), &self.dir, &settings)
     }
 }
 
 impl Buckets for EachBucket {
     fn config(&self, location: &Location) -> Result<Config, String> {
-        let mut args = self.args.clone();
-        if !matches!(location, Location::S3 { .. }) {
-            // One URL is one service, and what speaks S3 is what people name one for.
-            args.access.endpoint = None;
-        }
-        mount::config_of(&args, location.clone(), &self.dir).map_err(|error| format!("{error:#}"))
+        self.config(location).map_err(|error| format!("{error:#}"))
     }
 }

@@ -1,7 +1,7 @@
 //! One file a command.
 
-mod access;
 mod buckets;
+pub(crate) mod config;
 pub(crate) mod mount;
 pub(crate) mod recover;
 pub(crate) mod status;

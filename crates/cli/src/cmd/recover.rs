@@ -1,18 +1,21 @@
 //! recover: finish what a mount left, or list and discard what cannot be finished.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use clap::Parser;
-use mount::{Config, Fate, Kept, Notice, Waiting};
+use anyhow::{Context, Result, bail};
+use mount::{Fate, Kept, Location, Notice, Waiting};
 
-use super::mount as mounting;
-use crate::args::{Args, Command, RecoverArgs};
+use super::mount::explain;
+use crate::args::RecoverArgs;
 use crate::say;
+use crate::settings::{self, Sources};
 use crate::units::show_bytes;
 
-pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
-    let state_dir = mounting::state_dir(args.cache_dir.as_deref())?;
+pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
+    let location = args.url.as_deref().map(Location::parse).transpose()?;
+    let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
+    let state_dir = settings::state_dir(&settings.disk.state)?;
     if args.list {
         let (waiting, kept) = (mount::waiting(&state_dir)?, mount::kept(&state_dir)?);
         say(&if args.json {
@@ -28,8 +31,10 @@ pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let config = config(args)?;
-    mounting::make_state_dir(&config.state_dir)?;
+    let location = location.context("a URL is needed: the bucket, as it was mounted")?;
+    // Nothing is mounted: the folder is not looked at.
+    let config = settings::config(location, Path::new("/"), &settings)?;
+    settings::make_state_dir(&state_dir)?;
     let notices = mount::recover(&config)?;
     for notice in &notices {
         match notice {
@@ -40,7 +45,7 @@ pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
             | Notice::Renaming(_)
             | Notice::HalfRenamed(_)
             | Notice::Damaged(_)
-            | Notice::Kept(_) => say(&mounting::explain(notice)),
+            | Notice::Kept(_) => say(&explain(notice)),
         }
     }
     // Whoever asks in a script wants to know whether all is in the bucket now.
@@ -53,20 +58,6 @@ pub(crate) fn run(args: RecoverArgs) -> Result<ExitCode> {
         Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
     };
     Ok(if notices.iter().any(is_left) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// As a mount without flags but those that were given; nothing is mounted.
-fn config(args: RecoverArgs) -> Result<Config> {
-    let url = args.url.unwrap_or_default();
-    // The defaults of a mount are where its flags are.
-    let Command::Mount(mut plain) =
-        Args::try_parse_from(["quayfs", "mount", "--", &url, "/"])?.command
-    else {
-        bail!("{url}: cannot be mounted");
-    };
-    plain.access = args.access;
-    plain.cache_dir = args.cache_dir;
-    mounting::config(&plain)
 }
 
 /// What is for the next mount, and what is for people.

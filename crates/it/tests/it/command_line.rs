@@ -17,7 +17,7 @@ fn the_version_is_told() {
 
 #[test]
 fn every_command_tells_its_flags() {
-    for command in ["mount", "umount", "sync", "status", "recover"] {
+    for command in ["mount", "umount", "sync", "status", "recover", "config"] {
         let said = run(Command::new(quayfs()).args([command, "--help"]), WITHIN);
         assert!(said.ok().contains("Usage"), "{}", said.report());
     }

@@ -40,6 +40,7 @@ mod recorded;
 mod recover;
 mod refusals;
 mod renames;
+mod settings;
 mod shared_cache;
 mod slides;
 mod trees;

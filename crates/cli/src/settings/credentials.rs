@@ -9,21 +9,21 @@ use mount::{
     AzureCredentials, AzureOptions, AzureSettings, GcsCredentials, GcsSettings, Location, Secret,
 };
 
-use crate::args::AccessArgs;
+use super::flags::StoreSettings;
 
 /// How to reach Google Cloud Storage.
-pub(super) fn gcs(args: &AccessArgs, location: &Location) -> Result<GcsSettings> {
+pub(super) fn gcs(settings: &StoreSettings, location: &Location) -> Result<GcsSettings> {
     let Location::Gcs { .. } = location else {
         return Ok(GcsSettings { endpoint: None, credentials: GcsCredentials::Anonymous });
     };
     // Google's own libraries send an emulator no credentials either.
     let emulator = variable("STORAGE_EMULATOR_HOST").map(|host| with_scheme(&host));
-    let credentials = if args.anonymous || emulator.is_some() {
+    let credentials = if settings.anonymous || emulator.is_some() {
         GcsCredentials::Anonymous
     } else {
         google_credentials()?
     };
-    Ok(GcsSettings { endpoint: args.endpoint.clone().or(emulator), credentials })
+    Ok(GcsSettings { endpoint: settings.endpoint.clone().or(emulator), credentials })
 }
 
 fn google_credentials() -> Result<GcsCredentials> {
@@ -54,12 +54,12 @@ fn google_file(path: &Path) -> Result<GcsCredentials> {
 }
 
 /// How to reach Azure Blob Storage.
-pub(super) fn azure(args: &AccessArgs, location: &Location) -> Result<AzureSettings> {
-    let endpoint = args.endpoint.clone();
+pub(super) fn azure(settings: &StoreSettings, location: &Location) -> Result<AzureSettings> {
+    let endpoint = settings.endpoint.clone();
     let Location::Azure { account, container, .. } = location else {
         return Ok(AzureSettings { endpoint: None, credentials: AzureCredentials::Anonymous });
     };
-    if args.anonymous {
+    if settings.anonymous {
         return Ok(AzureSettings { endpoint, credentials: AzureCredentials::Anonymous });
     }
     if let Some(text) = variable("AZURE_STORAGE_CONNECTION_STRING") {

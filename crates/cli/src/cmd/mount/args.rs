@@ -1,0 +1,64 @@
+//! What `mount` is told.
+#![expect(
+    clippy::doc_markdown,
+    reason = "the comments are the help that people read in a terminal"
+)]
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use mount::Location;
+
+use crate::settings::{Flags, Settings};
+
+/// A mount, as it is asked for on the command line.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quayfs mount s3://my-bucket /mnt\n  \
+    quayfs mount s3://my-bucket/some/folder ~/data --aws-profile work\n  \
+    quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
+    quayfs mount gs://my-bucket /mnt\n  \
+    quayfs mount az://account/container /mnt\n  \
+    quayfs mount file:///srv/objects /mnt\n  \
+    quayfs mount --all /mnt     then /mnt/s3/my-bucket/..., /mnt/gs/..., /mnt/az/account/container/...\n\n\
+    Every flag but --foreground can also be a key of the configuration file, `cache-size = \"100GiB\"`\n\
+    under [general] or [bucket.\"s3://my-bucket\"], and an environment variable, QUAYFS_CACHE_SIZE.\n\
+    Variables win over files, and flags over both; what is on there is off with --read-only=false.\n\
+    `quayfs config URL` shows what holds, and why.\n\n\
+    Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
+    AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
+    from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
+    for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.")]
+pub(crate) struct MountArgs {
+    /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
+    /// or file:///path.
+    #[arg(required_unless_present = "all")]
+    url: Option<String>,
+    /// Where to mount it: an existing folder.
+    #[arg(required_unless_present = "all")]
+    dir: Option<PathBuf>,
+    /// Mount all buckets there, as s3/<bucket>, gs/<bucket> and az/<account>/<container>, each attached
+    /// when it is first used.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "dir"])]
+    all: Option<PathBuf>,
+    /// Stay in the foreground and log to the terminal.
+    #[arg(long, short = 'f')]
+    pub(crate) foreground: bool,
+    #[command(flatten)]
+    pub(crate) flags: Flags<Settings>,
+    /// Say on the standard output when the mount answers, then detach from the terminal.
+    #[arg(long, hide = true)]
+    pub(crate) detach: bool,
+}
+
+impl MountArgs {
+    /// What to mount, and where.
+    pub(super) fn place(&self) -> Result<(Location, &Path)> {
+        match (&self.all, &self.url, &self.dir) {
+            (Some(dir), _, _) => Ok((Location::All, dir)),
+            (None, Some(url), Some(dir)) => Ok((Location::parse(url)?, dir)),
+            (None, _, _) => bail!("what to mount, and where, is missing"),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The process that goes on when the command returns.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use mount::Location;
+
+use crate::settings::{Flags, Settings};
+
+/// What the daemon says on its standard output when the mount answers.
+const READY: &str = "mounted";
+
+/// What became of a daemon that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// Its mount answers.
+    Mounted,
+    /// It has said why not.
+    Failed,
+}
+
+/// Starts this program again, detached, and waits until it has mounted `location` at `dir` or failed. Its
+/// complaints come through, because it has our standard error output until then.
+pub(crate) fn start(location: &Location, dir: &Path, flags: &Flags<Settings>) -> Result<Started> {
+    let program = std::env::current_exe().context("cannot find the quayfs program")?;
+    let place = [OsString::from("--"), location.to_string().into(), dir.into()];
+    let mut daemon = Command::new(program)
+        .args(["mount", "--detach"])
+        .args(flags.arguments())
+        .args(place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start the daemon")?;
+    if first_line(&mut daemon)?.trim_end() == READY {
+        return Ok(Started::Mounted);
+    }
+    let status = daemon.wait().context("cannot learn how the daemon ended")?;
+    if status.success() {
+        bail!("the daemon ended before the mount answered");
+    }
+    Ok(Started::Failed)
+}
+
+fn first_line(daemon: &mut Child) -> Result<String> {
+    let output = daemon.stdout.take().context("the daemon has no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).context("cannot hear the daemon")?;
+    Ok(line)
+}
+
+/// Leaves the terminal, the folder and the process group that the user started us in.
+pub(super) fn detach() -> Result<()> {
+    rustix::process::chdir("/").context("cannot leave the working folder")?;
+    // Fails only for who leads a group already, and then there is no terminal to leave.
+    let _ = rustix::process::setsid();
+    let mut output = std::io::stdout();
+    writeln!(output, "{READY}").and_then(|()| output.flush()).context("nobody waits for us")?;
+    let null = fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! mount: serve in the background.
+
+mod args;
+mod daemon;
+mod notices;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use mount::{Location, LogTarget};
+
+pub(crate) use args::MountArgs;
+pub(crate) use daemon::{Started, start};
+pub(crate) use notices::explain;
+
+use super::buckets::EachBucket;
+use crate::complain;
+use crate::settings::{self, Sources};
+
+pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
+    let (location, dir) = args.place()?;
+    let sources = Sources::read(&args.flags)?;
+    if args.foreground || args.detach {
+        serve(args, sources, location, dir)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for warning in sources.warnings() {
+        complain(&warning);
+    }
+    // Before a process is started for it, as much is checked as can be.
+    settings::config(location.clone(), dir, &sources.resolve(Some(&location))?.settings)?;
+    Ok(match start(&location, dir, &args.flags)? {
+        Started::Mounted => ExitCode::SUCCESS,
+        Started::Failed => ExitCode::FAILURE,
+    })
+}
+
+fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> Result<()> {
+    let settings = sources.resolve(Some(&location))?.settings;
+    let config = settings::config(location, dir, &settings)?;
+    settings::make_state_dir(&config.state_dir)?;
+    let log = match settings.logs.log_file {
+        Some(file) => LogTarget::File(file),
+        None if args.detach => LogTarget::File(config.state_dir.join("quayfs.log")),
+        None => LogTarget::Terminal,
+    };
+    mount::start_logging(&log, &settings.logs.log_level).context("cannot start the log")?;
+    let mut detached = Ok(());
+    let buckets = Arc::new(EachBucket::new(sources, &config.dir));
+    mount::serve(&config, buckets, |notices| {
+        for notice in notices {
+            complain(&explain(notice));
+        }
+        if args.detach {
+            detached = daemon::detach();
+        }
+    })?;
+    detached
+}

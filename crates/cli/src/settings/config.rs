@@ -1,0 +1,82 @@
+//! The settings as a mount takes them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use mount::{
+    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, Location, Looks,
+    PassthroughWish, S3Settings, Trust,
+};
+
+use super::credentials;
+use super::flags::{Settings, StoreSettings};
+use super::state_dir::state_dir;
+use crate::units::CacheSize;
+
+/// How much of the disk the cache leaves to others.
+const KEPT_FREE_PERCENT: u8 = 10;
+
+/// A mount of `location` at `dir`.
+pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Result<Config> {
+    let Settings { store, disk, tuning, .. } = settings;
+    Ok(Config {
+        gcs: credentials::gcs(store, &location)?,
+        azure: credentials::azure(store, &location)?,
+        location,
+        dir: std::path::absolute(dir).with_context(|| format!("{}: not a path", dir.display()))?,
+        s3: s3(store),
+        changes: if settings.read_only { Changes::Refused } else { Changes::Allowed },
+        entrance: if settings.allow_other { Entrance::All } else { Entrance::Owner },
+        set_id_programs: trust(settings.suid),
+        devices: trust(settings.dev),
+        programs: trust(!settings.no_exec),
+        looks: Looks {
+            uid: settings.uid,
+            gid: settings.gid,
+            file_mode: settings.file_mode & !settings.umask,
+            folder_mode: settings.dir_mode & !settings.umask,
+        },
+        state_dir: state_dir(&disk.state)?,
+        cache: match disk.cache_size {
+            Some(CacheSize(bytes)) => CacheLimit::Bytes(bytes),
+            None => CacheLimit::KeepFree { percent: KEPT_FREE_PERCENT },
+        },
+        dirty_limit: disk.dirty_limit.unwrap_or_default(),
+        attributes: tuning.attributes,
+        commit: tuning.commit,
+        metadata_ttl: tuning.metadata_ttl,
+        memory_bytes_max: tuning.memory_limit.unwrap_or_else(mount::memory_bytes_fair),
+        part_bytes: tuning.part_size,
+        deadline: tuning.deadline,
+        passthrough: if tuning.no_passthrough {
+            PassthroughWish::Off
+        } else {
+            PassthroughWish::Wanted
+        },
+    })
+}
+
+fn trust(is_granted: bool) -> Trust {
+    if is_granted { Trust::Granted } else { Trust::Denied }
+}
+
+fn s3(settings: &StoreSettings) -> S3Settings {
+    let credentials = match (&settings.aws_profile, settings.anonymous) {
+        (Some(profile), _) => Credentials::Profile(profile.clone()),
+        (None, true) => Credentials::Anonymous,
+        (None, false) => Credentials::Default,
+    };
+    S3Settings {
+        endpoint: settings.endpoint.clone().or_else(endpoint_of_environment),
+        region: settings.region.clone(),
+        credentials,
+        addressing: if settings.path_style { Addressing::Path } else { Addressing::Auto },
+    }
+}
+
+/// The names under which AWS's own tools look for it.
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn endpoint_of_environment() -> Option<String> {
+    let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
+    names.into_iter().find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()))
+}

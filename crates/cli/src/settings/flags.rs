@@ -1,0 +1,157 @@
+//! The one table of settings: what each is called, what it takes, what it is for, and its default.
+//!
+//! A setting is a flag of `mount`, a key of the configuration file, and an environment variable,
+//! all under the name that stands here; nothing else lists them.
+#![expect(
+    clippy::doc_markdown,
+    reason = "the comments are the help that people read in a terminal"
+)]
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use mount::{Attributes, Commit, DirtyLimit};
+
+use crate::units::{
+    CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, permissions,
+};
+
+/// All settings of a mount.
+#[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Settings {
+    /// Refuse all changes.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Let other users in, within owners and modes.
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+    /// Give programs the rights that set-uid and set-gid bits promise; who writes to the bucket
+    /// can set them.
+    #[arg(long)]
+    pub(crate) suid: bool,
+    /// Let device nodes be opened; who writes to the bucket can make them.
+    #[arg(long)]
+    pub(crate) dev: bool,
+    /// Let no program be run from the mount.
+    #[arg(long)]
+    pub(crate) no_exec: bool,
+    /// Owner of files and folders that nobody gave one [default: who mounts].
+    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    pub(crate) uid: Option<u32>,
+    /// Group of files and folders that nobody gave one [default: that of who mounts].
+    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    pub(crate) gid: Option<u32>,
+    /// Permissions of files that nobody gave any, in octal.
+    #[arg(long, value_name = "MODE", default_value = "644", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) file_mode: u16,
+    /// Permissions of folders that nobody gave any, in octal.
+    #[arg(long, value_name = "MODE", default_value = "755", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) dir_mode: u16,
+    /// Permissions to take off both, in octal.
+    #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
+    pub(crate) umask: u16,
+    #[command(flatten)]
+    pub(crate) store: StoreSettings,
+    #[command(flatten)]
+    pub(crate) disk: DiskSettings,
+    #[command(flatten)]
+    pub(crate) tuning: TuningSettings,
+    #[command(flatten)]
+    pub(crate) logs: LogSettings,
+}
+
+/// Those that every command takes which reaches a store.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReachSettings {
+    #[command(flatten)]
+    pub(crate) store: StoreSettings,
+    #[command(flatten)]
+    pub(crate) state: StateSettings,
+}
+
+/// How to reach the store.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreSettings {
+    /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
+    /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
+    #[arg(long, value_name = "URL", help_heading = "Store")]
+    pub(crate) endpoint: Option<String>,
+    /// Region of the bucket [default: from the environment or AWS profile].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) region: Option<String>,
+    /// Profile in the AWS configuration files.
+    #[arg(long, value_name = "PROFILE", help_heading = "S3", conflicts_with = "anonymous")]
+    pub(crate) aws_profile: Option<String>,
+    /// Send no credentials: for public buckets.
+    #[arg(long, help_heading = "Store")]
+    pub(crate) anonymous: bool,
+    /// Put the bucket in the path, not the host name [default with --endpoint].
+    #[arg(long, help_heading = "S3")]
+    pub(crate) path_style: bool,
+}
+
+/// Where local state is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StateSettings {
+    /// Folder for the cache, staged writes and recovered bytes
+    /// [default: /var/lib/quayfs for root, else ~/.local/share/quayfs].
+    #[arg(long, value_name = "DIR", help_heading = "Local disk")]
+    pub(crate) cache_dir: Option<PathBuf>,
+}
+
+/// What the local disk is used for.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DiskSettings {
+    #[command(flatten)]
+    pub(crate) state: StateSettings,
+    /// Most bytes to cache, such as 100GiB [default: what keeps 10 % of the disk free].
+    #[arg(long, value_name = "BYTES", value_parser = cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
+    pub(crate) cache_size: Option<CacheSize>,
+    /// Most bytes to have on the disk that the bucket does not have, such as 10GiB: with more, writers wait
+    /// for uploads [default: half of what they could take of the disk].
+    #[arg(long, value_name = "BYTES", value_parser = dirty_limit, allow_hyphen_values = true, help_heading = "Local disk")]
+    pub(crate) dirty_limit: Option<DirtyLimit>,
+}
+
+/// What is traded against what.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TuningSettings {
+    /// Most bytes in flight in memory [default: 512MiB, or an eighth of the memory that there is or that
+    /// the control group may use, if that is less].
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) memory_limit: Option<u64>,
+    /// Size of the parts of a large upload.
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) part_size: u64,
+    /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash
+    /// of this program on the local disk, and follow into the bucket (async).
+    #[arg(long, value_name = "WHEN", default_value = "close", value_parser = commit, help_heading = "Tuning")]
+    pub(crate) commit: Commit,
+    /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
+    /// not tell in listings: in one hidden object per folder (keep), or not at all (off).
+    #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]
+    pub(crate) attributes: Attributes,
+    /// How long names and attributes are believed before the bucket is asked again.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) metadata_ttl: Duration,
+    /// How long a failing request is repeated before the program gets an error.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) deadline: Duration,
+    /// Do not let the kernel read cached files itself.
+    #[arg(long, help_heading = "Tuning")]
+    pub(crate) no_passthrough: bool,
+}
+
+/// What is written down, and where.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LogSettings {
+    /// Where to log [default: quayfs.log in the state folder, or the terminal in the foreground].
+    #[arg(long, value_name = "FILE", help_heading = "Logs")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace.
+    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Logs")]
+    pub(crate) log_level: String,
+}

@@ -1,0 +1,30 @@
+//! What can be set, by whom, and what comes of it.
+//!
+//! ```text
+//!   flags ──▶ table: the names        files, variables, command line
+//!                 │                              │
+//!                 └──▶ file, environment, given ─┴─▶ merge ─▶ resolve ─▶ Settings ─▶ config
+//! ```
+//!
+//! A command says which flags it takes by [`Flags`], and gets all settings from [`Sources`], also those
+//! that it has no flag for. To add a setting, add a field to a struct in `flags`.
+
+mod config;
+mod credentials;
+mod environment;
+mod file;
+mod flags;
+mod given;
+mod merge;
+mod nearest;
+mod resolve;
+mod state_dir;
+mod table;
+
+pub(crate) use config::config;
+pub(crate) use flags::{ReachSettings, Settings};
+pub(crate) use given::Flags;
+pub(crate) use merge::{Given, Origin};
+pub(crate) use resolve::{Resolved, Sources};
+pub(crate) use state_dir::{make_state_dir, state_dir};
+pub(crate) use table::{Default, Setting, all};

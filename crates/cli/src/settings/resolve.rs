@@ -1,0 +1,389 @@
+//! All that was said of the settings, brought together: files, variables, flags.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow};
+use clap::{ArgMatches, Command, FromArgMatches};
+use mount::Location;
+
+use super::environment;
+use super::file::{File, Reader};
+use super::flags::Settings;
+use super::given::Flags;
+use super::merge::{Given, Layer, Origin, merge};
+use super::table::{self, Setting};
+
+/// All that was said, of every bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// The files that were looked for, the least important first, and what those say that are there.
+    files: Vec<(PathBuf, Option<File>)>,
+    variables: Layer,
+    flags: Layer,
+    mistyped: Vec<(String, String)>,
+}
+
+/// The settings that hold, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    /// The settings.
+    pub(crate) settings: Settings,
+    /// Those that somebody gave, with who did.
+    pub(crate) given: BTreeMap<String, Given>,
+}
+
+/// What of the world has a say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// The environment.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+}
+
+/// The administrator's file.
+const SYSTEM_FILE: &str = "/etc/quayfs/config.toml";
+
+/// The variable that names a file, as `--config` does.
+const CONFIG_VARIABLE: &str = "QUAYFS_CONFIG";
+
+impl Surroundings {
+    /// Those of this process.
+    pub(crate) fn ours() -> Surroundings {
+        Surroundings { variables: std::env::vars_os().collect() }
+    }
+
+    fn variable(&self, name: &str) -> Option<PathBuf> {
+        let found = self.variables.iter().find(|(variable, _)| variable == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// The user's file.
+    fn user_file(&self) -> Option<PathBuf> {
+        let folder = self.variable("XDG_CONFIG_HOME").filter(|folder| folder.is_absolute());
+        let folder = folder.or_else(|| Some(self.variable("HOME")?.join(".config")));
+        folder.map(|folder| folder.join("quayfs/config.toml"))
+    }
+
+    /// What the files say, the least important first, and which they are.
+    fn files(
+        &self,
+        wish: Option<&Path>,
+        settings: &[Setting],
+    ) -> Result<Vec<(PathBuf, Option<File>)>> {
+        let wish = wish.map(Path::to_owned).or_else(|| self.variable(CONFIG_VARIABLE));
+        let is_wished = wish.is_some();
+        let paths = match wish {
+            Some(path) => vec![path],
+            None => {
+                [Some(PathBuf::from(SYSTEM_FILE)), self.user_file()].into_iter().flatten().collect()
+            }
+        };
+        let home = self.variable("HOME");
+        let read = |path: PathBuf| {
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_wished => {
+                    return Ok((path, None));
+                }
+                Err(error) => {
+                    let what = format!("cannot read the configuration file {}", path.display());
+                    return Err(anyhow!(error).context(what));
+                }
+            };
+            let file =
+                Reader { path: &path, text: &text, settings, home: home.as_deref() }.read()?;
+            Ok((path, Some(file)))
+        };
+        paths.into_iter().map(read).collect()
+    }
+}
+
+impl Sources {
+    /// Reads all there is, once: whoever asks later may have left the folder that we were started in.
+    pub(crate) fn read<T>(flags: &Flags<T>) -> Result<Sources> {
+        Sources::read_in(&Surroundings::ours(), flags)
+    }
+
+    fn read_in<T>(surroundings: &Surroundings, flags: &Flags<T>) -> Result<Sources> {
+        let settings = table::all();
+        let of_flag = |(name, value): &(String, OsString)| Given {
+            name: name.clone(),
+            value: value.clone(),
+            origin: Origin::Flag,
+        };
+        let mut sources = Sources {
+            files: surroundings.files(flags.config.as_deref(), &settings)?,
+            variables: environment::layer(&settings, &surroundings.variables),
+            flags: flags.given.iter().map(of_flag).collect(),
+            mistyped: environment::mistyped(&settings, &surroundings.variables),
+        };
+        let command = command();
+        for given in sources.all() {
+            check(&command, given)?;
+        }
+        for given in sources.variables.iter_mut().chain(&mut sources.flags) {
+            if settings.iter().any(|setting| setting.is_path && setting.name == given.name) {
+                given.value = std::path::absolute(&given.value)?.into();
+            }
+        }
+        Ok(sources)
+    }
+
+    /// The settings for `location`, or for no bucket in particular.
+    pub(crate) fn resolve(&self, location: Option<&Location>) -> Result<Resolved> {
+        let layers = layers(self.said(), location).into_iter();
+        let given = merge(layers.chain([self.variables.clone(), self.flags.clone()]));
+        Ok(Resolved { settings: parse(&given)?, given })
+    }
+
+    /// The files that were looked for, and whether they are there.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, bool)> {
+        self.files.iter().map(|(path, file)| (path.as_path(), file.is_some()))
+    }
+
+    /// What may have been meant otherwise, a line each.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let told = |(variable, meant): &(String, String)| {
+            format!("{variable} is no setting; did you mean {meant}?")
+        };
+        self.mistyped.iter().map(told).collect()
+    }
+
+    fn said(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter_map(|(_, file)| file.as_ref())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Given> {
+        let of_files = self.said().flat_map(|file| {
+            let of_buckets = file.buckets.iter().flat_map(|(_, layer)| layer);
+            file.general.iter().chain(of_buckets)
+        });
+        of_files.chain(&self.variables).chain(&self.flags)
+    }
+}
+
+/// What the files say of `url`, the least important first. What is said of a bucket counts more than what
+/// is said of all, in whichever file it stands, and more the longer the URL is; then the later file counts.
+fn layers<'a>(files: impl Iterator<Item = &'a File>, location: Option<&Location>) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    let mut of_buckets = Vec::new();
+    for file in files {
+        layers.push(file.general.clone());
+        of_buckets.extend(file.buckets.iter().filter_map(|(bucket, layer)| {
+            let bucket = bucket.to_string();
+            let is_within = location.is_some_and(|url| within(&url.to_string(), &bucket));
+            is_within.then(|| (bucket.len(), layer.clone()))
+        }));
+    }
+    of_buckets.sort_by_key(|(length, _)| *length);
+    layers.extend(of_buckets.into_iter().map(|(_, layer)| layer));
+    layers
+}
+
+/// Whether `url` is `bucket` or below it.
+fn within(url: &str, bucket: &str) -> bool {
+    url.strip_prefix(bucket).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A command that has nothing but settings.
+fn command() -> Command {
+    Command::new("quayfs").no_binary_name(true).args(table::arguments::<Settings>())
+}
+
+/// Whether the flag itself would take this value.
+fn check(command: &Command, given: &Given) -> Result<()> {
+    let Err(error) = command.clone().try_get_matches_from([argument(given)]) else {
+        return Ok(());
+    };
+    let Given { name, value, origin } = given;
+    let reason = std::error::Error::source(&error).map(ToString::to_string);
+    let reason = reason.unwrap_or_else(|| "not a value that it can have".to_owned());
+    // The reasons of our own parsers begin with the value.
+    let value = value.display().to_string();
+    let value = if reason.starts_with(&value) { String::new() } else { format!("{value}: ") };
+    Err(anyhow!("{origin}: {name}: {value}{reason}"))
+}
+
+fn parse(given: &BTreeMap<String, Given>) -> Result<Settings> {
+    let settings = table::all();
+    // What is switched off is as if nobody had named it: it cannot contradict anything.
+    let is_off = |given: &&Given| {
+        let is_switch = |setting: &Setting| setting.is_switch && setting.name == given.name;
+        settings.iter().any(is_switch) && given.value.to_str().is_some_and(table::is_off)
+    };
+    let named = given.values().filter(|given| !is_off(given)).map(argument);
+    let matches: ArgMatches = command().try_get_matches_from(named)?;
+    Settings::from_arg_matches(&matches).context("settings that are right are taken")
+}
+
+fn argument(given: &Given) -> OsString {
+    let mut argument = OsString::from(format!("--{}=", given.name));
+    argument.push(&given.value);
+    argument
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use clap::{Command, FromArgMatches};
+    use mount::Location;
+
+    use super::super::flags::Settings;
+    use super::super::given::Flags;
+    use super::super::table::all;
+    use super::{Resolved, Sources, Surroundings};
+
+    /// Who says what, the least important first.
+    #[derive(Default)]
+    struct Said<'a> {
+        file: &'a str,
+        variables: &'a [(&'a str, &'a str)],
+        flags: &'a [&'a str],
+    }
+
+    fn resolved(said: &Said<'_>, url: &str) -> Result<Resolved, String> {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".config/quayfs")).unwrap();
+        std::fs::write(home.path().join(".config/quayfs/config.toml"), said.file).unwrap();
+        let mut variables: Vec<(OsString, OsString)> =
+            said.variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        variables.push(("HOME".into(), home.path().into()));
+        let location = Location::parse(url).unwrap();
+        let sources = Sources::read_in(&Surroundings { variables }, &flags(said.flags));
+        let resolved = sources.and_then(|sources| sources.resolve(Some(&location)));
+        resolved.map_err(|error| error.to_string().replace(home.path().to_str().unwrap(), "~"))
+    }
+
+    fn flags(given: &[&str]) -> Flags<Settings> {
+        let command = <Flags<Settings> as clap::Args>::augment_args(
+            Command::new("quayfs").no_binary_name(true),
+        );
+        Flags::from_arg_matches(&command.try_get_matches_from(given).unwrap()).unwrap()
+    }
+
+    /// A value that differs from the default and that the flag takes.
+    fn value(name: &str, is_switch: bool) -> &'static str {
+        match name {
+            _ if is_switch => "true",
+            "commit" => "async",
+            "attributes" => "off",
+            "uid" | "gid" | "file-mode" | "dir-mode" | "umask" => "700",
+            "metadata-ttl" | "deadline" => "7s",
+            "cache-dir" | "log-file" => "/x",
+            _ => "7",
+        }
+    }
+
+    #[test]
+    fn every_setting_can_be_given_in_a_file_by_a_variable_and_by_a_flag() {
+        for setting in all() {
+            let (name, value) = (&setting.name, value(&setting.name, setting.is_switch));
+            let file = format!("[general]\n{name} = {value:?}\n");
+            let (variable, flag) = (setting.variable(), format!("--{name}={value}"));
+            let from = |said: Said<'_>| {
+                let resolved = resolved(&said, "s3://b").unwrap();
+                assert_eq!(resolved.given[name].value, value, "{name}");
+                (format!("{:?}", resolved.settings), resolved.given[name].origin.to_string())
+            };
+            let (in_file, origin) = from(Said { file: &file, ..Said::default() });
+            assert!(origin.ends_with("config.toml:2"), "{origin}");
+            let variables = [(variable.as_str(), value)];
+            let by_variable = from(Said { variables: &variables, ..Said::default() });
+            assert_eq!(by_variable, (in_file.clone(), variable.clone()));
+            assert_eq!(from(Said { flags: &[&flag], ..Said::default() }), (in_file, "flag".into()));
+        }
+    }
+
+    #[test]
+    fn a_variable_wins_over_a_file_and_a_flag_over_both() {
+        let mut said = Said { file: "[general]\npart-size = \"5MiB\"\n", ..Said::default() };
+        let part_size =
+            |said: &Said<'_>| resolved(said, "s3://b").unwrap().settings.tuning.part_size;
+        assert_eq!(part_size(&said), 5 << 20);
+        said.variables = &[("QUAYFS_PART_SIZE", "6MiB")];
+        assert_eq!(part_size(&said), 6 << 20);
+        said.flags = &["--part-size", "7MiB"];
+        assert_eq!(part_size(&said), 7 << 20);
+    }
+
+    #[test]
+    fn of_the_buckets_of_a_file_the_longest_that_the_url_is_in_wins() {
+        let file = "[bucket.\"s3://b/deep/er\"]\nuid = 3\n[general]\nuid = 1\ngid = 1\n\
+                    [bucket.\"s3://b\"]\nuid = 2\numask = 22\n";
+        let said = Said { file, ..Said::default() };
+        for (url, uid, umask) in [
+            ("s3://a", 1, 0),
+            ("s3://b2", 1, 0),
+            ("s3://b", 2, 0o22),
+            ("s3://b/deep", 2, 0o22),
+            ("s3://b/deep/er/est", 3, 0o22),
+        ] {
+            let settings = resolved(&said, url).unwrap().settings;
+            assert_eq!((settings.uid, settings.gid), (Some(uid), Some(1)), "{url}");
+            assert_eq!(settings.umask, umask, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_switched_on_below_can_be_switched_off_above() {
+        let said = Said {
+            file: "[general]\nread-only = true\nanonymous = true\n",
+            variables: &[("QUAYFS_READ_ONLY", "0")],
+            flags: &["--aws-profile", "p"],
+        };
+        let settings = resolved(&said, "s3://b").unwrap().settings;
+        assert!(!settings.read_only && !settings.store.anonymous);
+        assert_eq!(settings.store.aws_profile.as_deref(), Some("p"));
+        assert!(
+            !resolved(&Said { flags: &["--suid=false"], ..said }, "s3://b").unwrap().settings.suid
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_where_it_stands_even_if_another_counts() {
+        for (said, want) in [
+            (
+                Said { file: "[general]\n\ncache-size = \"lots\"\n", ..Said::default() },
+                "~/.config/quayfs/config.toml:3: cache-size: lots: not a size like 512MiB",
+            ),
+            (
+                Said { file: "[bucket.\"s3://other\"]\nuid = \"me\"\n", ..Said::default() },
+                "~/.config/quayfs/config.toml:2: uid: me: invalid digit found in string",
+            ),
+            (
+                Said {
+                    variables: &[("QUAYFS_COMMIT", "soon")],
+                    flags: &["--commit=async"],
+                    ..Said::default()
+                },
+                "QUAYFS_COMMIT: commit: soon: neither close nor async",
+            ),
+        ] {
+            assert_eq!(resolved(&said, "s3://b").unwrap_err(), want);
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_asked_for_stands_for_all_others_and_must_be_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        let config = |path: PathBuf| Flags::<Settings>::of(Some(path), Vec::new());
+        let missing = Sources::read_in(&Surroundings::default(), &config(path.clone()));
+        assert!(missing.unwrap_err().to_string().contains("cannot read the configuration file"));
+
+        std::fs::write(&path, "[general]\nuid = 9\n").unwrap();
+        let by_variable =
+            Surroundings { variables: vec![("QUAYFS_CONFIG".into(), path.clone().into())] };
+        for (surroundings, flags) in
+            [(Surroundings::default(), config(path.clone())), (by_variable, Flags::none())]
+        {
+            let sources = Sources::read_in(&surroundings, &flags).unwrap();
+            assert_eq!(sources.resolve(None).unwrap().settings.uid, Some(9));
+            assert_eq!(sources.files().collect::<Vec<_>>(), [(path.as_path(), true)]);
+        }
+    }
+}
