@@ -12,6 +12,11 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+// One lock for all threads is what musl's own allocator has.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Mount(mount) => cmd::mount::run(&mount),

@@ -37,7 +37,7 @@ fn a_look_at_a_slide_fetches_a_small_part_of_it() {
 }
 
 /// The slide, made once and kept beside the tools.
-fn made_slide() -> PathBuf {
+pub(crate) fn made_slide() -> PathBuf {
     let path = dev_dir().join("slide-200.svs");
     if !path.is_file() {
         // Two tests may make it at the same time: each its own, the last one stays.

@@ -1,0 +1,2 @@
+# An empty bucket.
+mc mb --quiet store/people

@@ -1,0 +1,113 @@
+//! The quick starts of the documentation do what they say, block by block, with the programs they name.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::{Login, MinIo, Scratch, python, quayfs, root_folder, run, tool};
+
+use crate::slides;
+
+/// Longer than the runner itself gives a page, so that it is the one to say what hung.
+const WITHIN: Duration = Duration::from_mins(3);
+
+#[test]
+fn genomics() {
+    typed("genomics", &[]);
+}
+
+#[test]
+fn pathology() {
+    typed("pathology", &[("SLIDE", &slides::made_slide())]);
+}
+
+#[test]
+fn earth_observation() {
+    typed("earth-observation", &[]);
+}
+
+#[test]
+fn machine_learning() {
+    typed("machine-learning", &[]);
+}
+
+#[test]
+fn home_and_software_folders() {
+    typed("home-and-software", &[]);
+}
+
+#[test]
+fn a_page_whose_output_is_another_fails() {
+    let place = Scratch::new();
+    let page = place.path().join("page.md");
+    for (text, agrees) in [("one\n…\nfour\n", true), ("one\ntwo\nthree\n", false)] {
+        fs::write(
+            &page,
+            format!(
+                "```sh run\nseq -f %g 1 4 | sed s/1/one/\\;s/4/four/\n```\n\n```text\n{text}```\n"
+            ),
+        )
+        .unwrap();
+        let ran = run(&mut runner(&place, &page), WITHIN);
+        assert_eq!(ran.status.success(), agrees, "{}", ran.report());
+    }
+    fs::write(&page, "```sh run\nfalse\n```\n").unwrap();
+    assert!(!run(&mut runner(&place, &page), WITHIN).status.success());
+}
+
+/// Types a page's blocks, after the script of its name has filled the bucket; `arguments` are what that
+/// script wants.
+fn typed(name: &str, arguments: &[(&str, &Path)]) {
+    let place = Scratch::new();
+    let page = root_folder().join(format!("docs/quick-starts/{name}.md"));
+    let before = root_folder().join(format!("crates/it/quick-starts/{name}.sh"));
+    let mut command = runner(&place, &page);
+    command.arg(before).envs(arguments.iter().copied());
+    let printed = run(&mut command, WITHIN).ok().to_owned();
+    assert!(printed.contains(" blocks"), "{printed}");
+}
+
+/// The runner of pages in a home folder of its own, with the shared store as the only one it knows.
+fn runner(place: &Scratch, page: &Path) -> Command {
+    let home = place.folder("home");
+    let mut command = Command::new(python());
+    command.arg(root_folder().join("scripts/run-page")).arg(page).current_dir(&home).env_clear();
+    let Login { user, secret } = Login::root();
+    let store = MinIo::shared();
+    command.envs([("LC_ALL", "C.UTF-8"), ("AWS_REGION", "us-east-1")]);
+    command.env("HOME", &home).env("PATH", path_of(&programs(place, &home)));
+    command.env("AWS_ACCESS_KEY_ID", &user).env("AWS_SECRET_ACCESS_KEY", &secret);
+    command.env("AWS_ENDPOINT_URL", store.endpoint());
+    command.env("MC_HOST_store", format!("http://{user}:{secret}@{}", store.address()));
+    command
+}
+
+/// A folder with the programs that pages name and the system may not have: `quayfs` with a state folder
+/// that goes away with the test.
+fn programs(place: &Scratch, home: &Path) -> PathBuf {
+    let folder = place.folder("programs");
+    let ours = folder.join("quayfs");
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\nmount) shift; exec {0} mount --cache-dir {1}/.quayfs \"$@\" ;;\n*) exec {0} \"$@\" ;;\nesac\n",
+        quayfs().display(),
+        home.display()
+    );
+    fs::write(&ours, script).unwrap();
+    fs::set_permissions(&ours, fs::Permissions::from_mode(0o755)).unwrap();
+    let _ = symlink(tool("mc"), folder.join("mc"));
+    folder
+}
+
+/// Where programs are looked for: ours, the Python of the tests, the system's.
+fn path_of(programs: &Path) -> OsString {
+    let python = python();
+    let mut folders = vec![programs.to_path_buf()];
+    folders.extend(python.parent().map(Path::to_path_buf));
+    folders
+        .extend(env::split_paths("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+    env::join_paths(folders).unwrap()
+}
