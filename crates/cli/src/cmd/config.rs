@@ -88,9 +88,10 @@ fn shown(value: &OsStr) -> String {
 fn reason(origin: &Origin) -> String {
     match origin {
         Origin::File { bucket: Some(bucket), .. } => format!("{origin} [bucket.{bucket:?}]"),
-        Origin::File { bucket: None, .. } | Origin::Environment(_) | Origin::Flag => {
-            origin.to_string()
-        }
+        Origin::File { bucket: None, .. }
+        | Origin::Environment(_)
+        | Origin::Flag
+        | Origin::Profile => origin.to_string(),
     }
 }
 
@@ -127,6 +128,7 @@ fn entry(setting: &Setting, given: Option<&Given>) -> Value {
             json!({ "value": value, "from": "environment", "variable": variable })
         }
         Origin::Flag => json!({ "value": value, "from": "flag" }),
+        Origin::Profile => json!({ "value": value, "from": "profile" }),
     }
 }
 

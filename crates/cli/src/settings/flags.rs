@@ -14,6 +14,7 @@ use clap::Args;
 
 use mount::{Attributes, Commit, DirtyLimit};
 
+use super::profile::Profile;
 use crate::units::{
     CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, permissions,
 };
@@ -123,6 +124,11 @@ pub(crate) struct TuningSettings {
     /// the control group may use, if that is less].
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: Option<u64>,
+    /// What the mount is for: pipeline (close does not wait for the bucket, which may be away for 10 min),
+    /// interactive (trouble shows after 20 s), training (names are believed
+    /// for 1 h), shared (for 200 ms). What is said of a setting itself is stronger.
+    #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
+    pub(crate) profile: Option<Profile>,
     /// Size of the parts of a large upload.
     #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: u64,

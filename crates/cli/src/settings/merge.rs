@@ -21,6 +21,8 @@ pub(crate) enum Origin {
     Environment(String),
     /// On the command line.
     Flag,
+    /// By the profile.
+    Profile,
 }
 
 impl fmt::Display for Origin {
@@ -29,6 +31,7 @@ impl fmt::Display for Origin {
             Origin::File { path, line, .. } => write!(f, "{}:{line}", path.display()),
             Origin::Environment(variable) => write!(f, "{variable}"),
             Origin::Flag => write!(f, "flag"),
+            Origin::Profile => write!(f, "profile"),
         }
     }
 }

@@ -17,6 +17,7 @@ mod flags;
 mod given;
 mod merge;
 mod nearest;
+mod profile;
 mod resolve;
 mod state_dir;
 mod table;

@@ -135,6 +135,12 @@ impl Sources {
     pub(crate) fn resolve(&self, location: Option<&Location>) -> Result<Resolved> {
         let layers = layers(self.said(), location).into_iter();
         let given = merge(layers.chain([self.variables.clone(), self.flags.clone()]));
+        let settings = parse(&given)?;
+        let Some(profile) = settings.tuning.profile else {
+            return Ok(Resolved { settings, given });
+        };
+        // Whatever somebody says himself is stronger.
+        let given = merge([profile.layer(), given.into_values().collect()]);
         Ok(Resolved { settings: parse(&given)?, given })
     }
 
@@ -270,6 +276,7 @@ mod tests {
         match name {
             _ if is_switch => "true",
             "commit" => "async",
+            "profile" => "training",
             "attributes" => "off",
             "uid" | "gid" | "file-mode" | "dir-mode" | "umask" => "700",
             "metadata-ttl" | "deadline" => "7s",
@@ -308,6 +315,19 @@ mod tests {
         assert_eq!(part_size(&said), 6 << 20);
         said.flags = &["--part-size", "7MiB"];
         assert_eq!(part_size(&said), 7 << 20);
+    }
+
+    #[test]
+    fn a_profile_is_weaker_than_whatever_is_said_itself() {
+        let mut said = Said { flags: &["--profile", "pipeline"], ..Said::default() };
+        let tuning = |said: &Said<'_>| resolved(said, "s3://b").unwrap().settings.tuning;
+        assert_eq!(tuning(&said).commit, mount::Commit::Async);
+        assert_eq!(tuning(&said).deadline, std::time::Duration::from_mins(10));
+        said.file = "[general]\ncommit = \"close\"\nprofile = \"training\"\n";
+        assert_eq!(tuning(&said).commit, mount::Commit::Close);
+        assert_eq!(tuning(&said).metadata_ttl, std::time::Duration::from_secs(1));
+        said.flags = &[];
+        assert_eq!(tuning(&said).metadata_ttl, std::time::Duration::from_hours(1));
     }
 
     #[test]
