@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
+use crate::cmd::man::ManArgs;
 use crate::cmd::mount::MountArgs;
 use crate::settings::{Flags, ReachSettings};
 
@@ -30,6 +32,11 @@ pub(crate) enum Command {
     Recover(RecoverArgs),
     /// Show what is set, and by which file, variable or flag.
     Config(Box<ConfigArgs>),
+    /// Print what a shell needs to complete commands and flags.
+    Completions(CompletionsArgs),
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 #[derive(Debug, ClapArgs)]

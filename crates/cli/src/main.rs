@@ -8,7 +8,7 @@ mod units;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::args::{Args, Command};
 
@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Command::Status(status) => cmd::status::run(&status),
         Command::Recover(recover) => cmd::recover::run(&recover),
         Command::Config(config) => cmd::config::run(&config),
+        Command::Completions(completions) => cmd::completions::run(&completions, Args::command()),
+        Command::Man(man) => cmd::man::run(&man, Args::command()),
     };
     match done {
         Ok(code) => code,

@@ -1,7 +1,9 @@
 //! One file a command.
 
 mod buckets;
+pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod man;
 pub(crate) mod mount;
 pub(crate) mod recover;
 pub(crate) mod status;

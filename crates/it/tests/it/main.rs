@@ -12,6 +12,7 @@ mod close_to_open;
 mod closing;
 mod clouds;
 mod command_line;
+mod command_pages;
 mod concurrency;
 mod conflicts;
 mod crash;
