@@ -6,8 +6,11 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 
 use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
+use crate::cmd::evict::EvictArgs;
 use crate::cmd::man::ManArgs;
 use crate::cmd::mount::MountArgs;
+use crate::cmd::pin::{PinArgs, UnpinArgs};
+use crate::cmd::warm::WarmArgs;
 use crate::settings::{Flags, ReachSettings};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
@@ -30,6 +33,14 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Finish what a mount that ended early left; list or discard what cannot be finished.
     Recover(RecoverArgs),
+    /// Fetch files into the cache before they are read.
+    Warm(WarmArgs),
+    /// Drop what is cached of files.
+    Evict(EvictArgs),
+    /// Fetch files and keep them in the cache.
+    Pin(PinArgs),
+    /// Keep pinned files no longer.
+    Unpin(UnpinArgs),
     /// Show what is set, and by which file, variable or flag.
     Config(Box<ConfigArgs>),
     /// Print what a shell needs to complete commands and flags.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::ByteRange;
 use mount::{Attributes, Commit, DirtyLimit};
 
 /// The most bytes to cache.
@@ -33,6 +34,13 @@ pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
 
 pub(crate) fn dirty_limit(text: &str) -> Result<DirtyLimit, String> {
     bytes(text).map(DirtyLimit::Bytes)
+}
+
+/// `0-64KiB`: from a byte to the one before another.
+pub(crate) fn region(text: &str) -> Result<ByteRange, String> {
+    let wrong = || format!("{text}: not a region like 0-64KiB");
+    let (start, end) = text.split_once('-').ok_or_else(wrong)?;
+    ByteRange::new(bytes(start)?, bytes(end)?).ok_or_else(wrong)
 }
 
 /// `1s`, `500ms`, `2m`; a bare number is seconds.
@@ -97,7 +105,9 @@ fn split(text: &str) -> (&str, &str) {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes, duration, permissions, show_bytes};
+    use base::ByteRange;
+
+    use super::{bytes, duration, permissions, region, show_bytes};
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
@@ -121,6 +131,14 @@ mod tests {
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         assert!(duration("soon").is_err());
+    }
+
+    #[test]
+    fn regions_have_a_beginning_and_a_greater_end() {
+        assert_eq!(region("4KiB-1MiB"), Ok(ByteRange::new(4096, 1 << 20).unwrap()));
+        for text in ["", "-", "5", "5-", "5-5", "9-5", "a-b"] {
+            assert!(region(text).is_err(), "{text}");
+        }
     }
 
     #[test]

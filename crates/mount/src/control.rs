@@ -4,6 +4,7 @@
 //!   status ──▶ one Status
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   sync N ──▶ as drain, for what is below the inode N
+//!   {task} ──▶ as `task.rs` says; more lines may follow the question
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,12 +20,14 @@ use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader as AsyncBufReader};
+use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::{UnixListener, UnixStream};
 use vfs::Unpublished;
 
 use crate::assemble::Common;
+use crate::attend::attend;
 use crate::error::Error;
+use crate::lines::{Lines, say};
 use crate::runtime_dir;
 use crate::volumes::Volumes;
 
@@ -65,6 +68,9 @@ pub struct CacheStatus {
     /// With so many of them writers wait for uploads.
     #[serde(default)]
     pub dirty_limit_bytes: u64,
+    /// What of the cache is pinned, when all of it is here.
+    #[serde(default)]
+    pub pinned_bytes: u64,
     /// Free on the disk.
     pub disk_free_bytes: u64,
     /// Files in the recovery folder: bytes that could not be brought to a bucket.
@@ -105,7 +111,7 @@ pub(crate) struct Controlled {
 const CONNECTIONS_MAX: usize = 16;
 
 /// No question is longer.
-const QUESTION_BYTES_MAX: u64 = 64;
+const QUESTION_BYTES_MAX: usize = 64 << 10;
 
 /// How often a drain says how far it is.
 const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
@@ -133,13 +139,18 @@ pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
     }
 }
 
-async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
-    let (reading, mut writing) = stream.split();
-    let mut question = String::new();
-    AsyncBufReader::new(reading.take(QUESTION_BYTES_MAX)).read_line(&mut question).await?;
+async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
+    let (reading, mut writing) = stream.into_split();
+    let mut lines = Lines::new(AsyncBufReader::new(reading), QUESTION_BYTES_MAX);
+    let Some(question) = lines.next().await? else { return Ok(()) };
+    let question = String::from_utf8_lossy(&question);
     match question.trim_end() {
         "status" => say(&mut writing, &controlled.status()?).await,
         "drain" => controlled.report(&mut writing, controlled.volumes.drain()).await,
+        task if task.starts_with('{') => {
+            let task = serde_json::from_str(task)?;
+            attend(task, &mut lines, &mut writing, &controlled.volumes).await
+        }
         question => match question.strip_prefix("sync ").map(str::parse) {
             Some(Ok(number)) => {
                 let syncing = controlled.volumes.sync(Ino(number));
@@ -148,12 +159,6 @@ async fn answer(mut stream: UnixStream, controlled: &Controlled) -> io::Result<(
             Some(Err(_)) | None => Ok(()),
         },
     }
-}
-
-async fn say(to: &mut (impl AsyncWriteExt + Unpin), line: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(line)?;
-    line.push(b'\n');
-    to.write_all(&line).await
 }
 
 impl Controlled {
@@ -176,6 +181,7 @@ impl Controlled {
                 staged_bytes: usage.staged_bytes,
                 dirty_bytes: dirty.bytes,
                 dirty_limit_bytes: dirty.limit_bytes,
+                pinned_bytes: self.common.store.pinned_bytes().map_err(io::Error::other)?,
                 disk_free_bytes: usage.disk_free_bytes,
                 recovery_files: kept.len() as u64,
             },
@@ -237,6 +243,11 @@ impl Asked {
             return Ok(None);
         }
         Ok(Some(serde_json::from_str(&line)?))
+    }
+
+    /// Where more lines of the question go.
+    pub(crate) fn more(&self) -> io::Result<ClientStream> {
+        self.lines.get_ref().try_clone()
     }
 
     /// The process that answers.

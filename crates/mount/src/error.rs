@@ -80,6 +80,30 @@ pub enum Error {
         /// What was to be discarded.
         name: String,
     },
+    /// A pin that leaves the cache too little.
+    #[error(
+        "{} is not pinned: it takes {bytes} bytes, {others_bytes} are pinned already, and at most {limit_bytes} \
+         can be, which is 90 % of the cache\n  mount with a larger --cache-size, or unpin something",
+        path.display()
+    )]
+    PinTooLarge {
+        /// What was to be pinned.
+        path: PathBuf,
+        /// What it takes.
+        bytes: u64,
+        /// What is pinned already.
+        others_bytes: u64,
+        /// What may be pinned.
+        limit_bytes: u64,
+    },
+    /// Something that cannot be pinned or unpinned.
+    #[error("{}: {reason}", path.display())]
+    NotPinned {
+        /// What was to be.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The daemon does not answer.
     #[error("the quayfs process that serves {} does not answer: {source}", dir.display())]
     Daemon {

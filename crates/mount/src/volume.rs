@@ -19,6 +19,9 @@ use crate::process::Processes;
 /// sender died has arrived by then.
 const REMOVAL_DELAY: Duration = Duration::from_mins(1);
 
+/// What is pinned is looked at so often: that asks for a listing of each of its folders.
+const PINS_DELAY: Duration = Duration::from_mins(10);
+
 /// One bucket that is served.
 #[derive(Debug)]
 pub(crate) struct Volume {
@@ -27,7 +30,7 @@ pub(crate) struct Volume {
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
     ledger: Arc<StoreLedger>,
-    background: [JoinHandle<()>; 2],
+    background: [JoinHandle<()>; 3],
 }
 
 impl Volume {
@@ -42,6 +45,7 @@ impl Volume {
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
+        let pins = runtime.spawn(look_at_pins(Arc::clone(&vfs), Arc::clone(&clock)));
         let dispatch = Dispatch {
             vfs,
             clock,
@@ -49,7 +53,8 @@ impl Volume {
             ttl: config.metadata_ttl,
             processes: Processes::default(),
         };
-        Volume { dispatch: Arc::new(dispatch), changes, ledger, background: [attributes, removal] }
+        let background = [attributes, removal, pins];
+        Volume { dispatch: Arc::new(dispatch), changes, ledger, background }
     }
 
     /// The file system.
@@ -85,5 +90,12 @@ async fn remove_left(vfs: Arc<Vfs>, clock: Arc<dyn Clock>) {
     loop {
         clock.sleep(REMOVAL_DELAY).await;
         vfs.remove_left().await;
+    }
+}
+
+async fn look_at_pins(vfs: Arc<Vfs>, clock: Arc<dyn Clock>) {
+    loop {
+        vfs.look_at_pins().await;
+        clock.sleep(PINS_DELAY).await;
     }
 }

@@ -20,6 +20,17 @@ const IDLE_VERSIONS_MAX: u32 = 256;
 /// An incomplete file that takes more than this is dropped by stripes, a smaller one whole.
 const WHOLE_BYTES_MAX: u64 = 128 << 20;
 
+/// What came of a wish to drop a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// So much of the disk is free now.
+    Freed(u64),
+    /// Somebody has it open, here or in another process.
+    InUse,
+    /// It is pinned.
+    Pinned,
+}
+
 /// What can be dropped.
 #[derive(Clone, Debug)]
 enum Victim {
@@ -85,6 +96,33 @@ pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Resul
     guard.drop_all_of(&turn, &stripes)
 }
 
+/// Drops all that is here of a version because somebody asked for that.
+pub(crate) fn drop_version(
+    table: &Table,
+    ground: &Ground,
+    (identity, size): (&[u8], u64),
+) -> Result<Dropped> {
+    let name = VersionName::of(identity, size);
+    if ground.db.is_pinned(name)? {
+        return Ok(Dropped::Pinned);
+    }
+    // What is in memory only would come back with the next record.
+    table.save()?;
+    let open = table.lock().get(name).map(Arc::clone);
+    let disk_bytes = match &open {
+        Some(cached) => cached.here("evict").map_or(0, |body| body.presence.disk_bytes()),
+        None => ground.db.version_disk_bytes(name)?,
+    };
+    drop(open);
+    if disk_bytes == 0 {
+        return Ok(Dropped::Freed(0));
+    }
+    match drop_whole(table, ground, vec![(name, disk_bytes)])? {
+        0 => Ok(Dropped::InUse),
+        freed => Ok(Dropped::Freed(freed)),
+    }
+}
+
 fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {
     let mut found = Vec::new();
     for idle in ground.db.idle_versions(IDLE_VERSIONS_MAX)? {
@@ -104,8 +142,9 @@ fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {
             table.version(&idle.identity, idle.size)?;
         }
     }
+    let pinned = ground.db.pinned_names()?;
     let open = table.lock();
-    for cached in open.files() {
+    for cached in open.files().filter(|cached| !pinned.contains(&cached.name())) {
         found.extend(victims_of(cached));
     }
     Ok(found)

@@ -33,6 +33,7 @@ mod numbers;
 mod orphan;
 mod owners;
 mod piece;
+mod pins;
 mod presence;
 mod recovery;
 mod residency;
@@ -48,6 +49,7 @@ mod waiting;
 
 pub use backing::BackingFile;
 pub use cached::Cached;
+pub use collect::Dropped;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::Moment;
 #[cfg(feature = "testing")]
@@ -60,10 +62,12 @@ pub use kept::{Discarded, Kept, discard_kept, kept};
 pub use moves::{Adopted, Base};
 pub use numbers::Numbers;
 pub use orphan::{Orphan, OrphanState};
+pub use pins::{Pins, pins};
 pub use recovery::Rest;
 pub use sealed::{Earlier, Sealed};
 pub use space::CacheLimit;
 pub use staged::{Outcome, Staged};
+pub use state::pins::{Held, Pin};
 #[cfg(feature = "testing")]
 pub use store::World;
 pub use store::{Options, Store, Usage};

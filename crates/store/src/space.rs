@@ -150,6 +150,14 @@ impl Space {
         self.room().is_ok_and(|room| bytes + 2 * kept_bytes(room) <= room.free_bytes)
     }
 
+    /// What clean data may take on the disk altogether, as things are.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        match self.limit {
+            CacheLimit::Bytes(limit) => limit,
+            CacheLimit::KeepFree { .. } => self.used_bytes().saturating_add(self.spare_bytes()),
+        }
+    }
+
     /// Whether `bytes` of clean data would fit with nothing of the cache going for it.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.shortfall(bytes) == 0

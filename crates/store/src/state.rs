@@ -3,6 +3,7 @@
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;
+pub(crate) mod pins;
 mod row;
 mod schema;
 pub(crate) mod staged;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use base::{Clock, Metrics};
 
 use crate::cached::Cached;
-use crate::collect::{self, collect};
+use crate::collect::{self, Dropped, collect};
 use crate::damaged;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::moves::{self, Adopted, Base};
 use crate::numbers::Numbers;
 use crate::orphan::{self, Orphan};
 use crate::owners::{Company, Owners};
+use crate::pins::Pins;
 use crate::recovery::{self, Rest};
 use crate::sealed::Sealed;
 use crate::space::{CacheLimit, Space};
@@ -221,6 +222,27 @@ impl Store {
     /// The inode numbers of `volume` that are not what their paths say.
     pub fn numbers(&self, volume: &str) -> Numbers {
         Numbers::new(&self.shared.ground, volume)
+    }
+
+    /// What of `volume` is never dropped.
+    pub fn pins(&self, volume: &str) -> Pins {
+        Pins::new(&self.shared.ground, volume)
+    }
+
+    /// What pinned versions take of the cache, of all volumes.
+    pub fn pinned_bytes(&self) -> Result<u64> {
+        self.shared.ground.db.pinned_bytes()
+    }
+
+    /// Drops all that is here of the version `identity` of `size` bytes, if nobody uses it.
+    pub fn drop_version(&self, identity: &[u8], size: u64) -> Result<Dropped> {
+        collect::drop_version(&self.shared.table, &self.shared.ground, (identity, size))
+    }
+
+    /// What the cache could take besides what is pinned, with nothing else in it.
+    pub fn cacheable_bytes(&self) -> Result<u64> {
+        let ground = &self.shared.ground;
+        Ok(ground.space.capacity_bytes().saturating_sub(ground.db.pinned_bytes()?))
     }
 
     /// Claims the staged files whose process died.

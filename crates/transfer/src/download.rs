@@ -127,6 +127,30 @@ impl Download {
         }
     }
 
+    /// Brings `range` into the cache and gives way to readers meanwhile. Fails as a cache without room
+    /// does if there is no place for it.
+    pub async fn bring(self: &Arc<Self>, range: ByteRange) -> Result<()> {
+        let Some(cached) = self.cached() else {
+            let (kind, path) = (store::ErrorKind::Full, "the cache".into());
+            return Err(store::Error { kind, op: "bring", path, source: None }.into());
+        };
+        let flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Guess);
+        landed(&flights, range).await
+    }
+
+    /// How many bytes of `range` are not here, whole granules of them.
+    pub fn lacks_bytes(&self, range: ByteRange) -> u64 {
+        let Some(cached) = self.cached() else { return range.len() };
+        let (mut lacks, mut from) = (0, range.start());
+        while let Some(rest) = ByteRange::new(from, range.end())
+            && let Some(missing) = cached.missing(rest)
+        {
+            lacks += missing.len();
+            from = missing.end();
+        }
+        lacks
+    }
+
     async fn read_landing(
         self: &Arc<Self>,
         cached: &Arc<Cached>,

@@ -37,6 +37,11 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
+    /// Whether what was asked for does not fit into the cache.
+    pub fn is_beyond_cache(&self) -> bool {
+        matches!(self, Error::Call(Errno::ENOSPC)) || self.is_full()
+    }
+
     /// Whether the local disk had no room.
     pub(crate) fn is_full(&self) -> bool {
         match self {

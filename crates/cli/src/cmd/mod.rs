@@ -3,9 +3,13 @@
 mod buckets;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod evict;
+mod files;
 pub(crate) mod man;
 pub(crate) mod mount;
+pub(crate) mod pin;
 pub(crate) mod recover;
 pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod umount;
+pub(crate) mod warm;

@@ -28,6 +28,7 @@ fn table(status: &Status) -> String {
         format!("pending changes {}", status.pending_changes),
         format!("state folder    {}", cache.dir.display()),
         format!("cached          {}", show_bytes(cache.cached_bytes)),
+        format!("pinned          {}", show_bytes(cache.pinned_bytes)),
         format!("not uploaded    {}", show_bytes(cache.staged_bytes)),
         format!(
             "dirty           {} (writers wait at {})",

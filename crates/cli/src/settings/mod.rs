@@ -23,7 +23,7 @@ mod state_dir;
 mod table;
 
 pub(crate) use config::config;
-pub(crate) use flags::{ReachSettings, Settings};
+pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;
 pub(crate) use merge::{Given, Origin};
 pub(crate) use resolve::{Resolved, Sources};

@@ -8,6 +8,7 @@
 mod all_buckets;
 mod attributes;
 mod bytes;
+mod cache_commands;
 mod close_to_open;
 mod closing;
 mod clouds;

@@ -118,6 +118,21 @@ const MIGRATIONS: &[&str] = &[
     DROP TABLE journal;
     ALTER TABLE new_journal RENAME TO journal;
 ",
+    "
+    CREATE TABLE pins (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        volume TEXT NOT NULL,
+        path BLOB NOT NULL,
+        UNIQUE (volume, path)
+    ) STRICT;
+    CREATE TABLE pinned (
+        name TEXT NOT NULL,
+        pin INTEGER NOT NULL,
+        disk_bytes INTEGER NOT NULL,
+        PRIMARY KEY (name, pin)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX pinned_by_pin ON pinned (pin);
+",
 ];
 
 /// Brings the database to the present version, inside the caller's transaction.

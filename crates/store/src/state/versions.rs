@@ -132,12 +132,23 @@ impl Db {
         })
     }
 
+    /// What the version `name` takes on the disk, as far as it is recorded.
+    pub(crate) fn version_disk_bytes(&self, name: VersionName) -> Result<u64> {
+        self.read("look up version", |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT disk_bytes FROM versions WHERE name = ?1")?;
+            let found = statement.query_row([name.to_string()], |row| row.get(0)).optional()?;
+            Ok(found.map_or(0, unsigned))
+        })
+    }
+
     /// The versions longest not used: up to `limit` of those read once and as many of the others.
     pub(crate) fn idle_versions(&self, limit: u32) -> Result<Vec<Idle>> {
         self.read("list idle versions", |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT name, identity, size, disk_bytes, granules, last_use, uses FROM versions
-                 WHERE (uses > 1) = ?1 AND disk_bytes > 0 ORDER BY last_use LIMIT ?2",
+                 WHERE (uses > 1) = ?1 AND disk_bytes > 0
+                     AND name NOT IN (SELECT name FROM pinned) ORDER BY last_use LIMIT ?2",
             )?;
             let mut found = Vec::new();
             for often in [0, 1] {
@@ -309,7 +320,7 @@ fn idle_of(row: &Row<'_>) -> rusqlite::Result<Idle> {
 }
 
 /// The name in the first column.
-fn name_of(row: &Row<'_>) -> rusqlite::Result<VersionName> {
+pub(super) fn name_of(row: &Row<'_>) -> rusqlite::Result<VersionName> {
     let text: String = row.get(0)?;
     VersionName::parse(&text).ok_or_else(|| {
         let error = format!("{text} is not the name of a version").into();

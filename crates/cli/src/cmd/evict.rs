@@ -1,0 +1,70 @@
+//! evict: drop what is cached of these files, to have the disk back.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use mount::{Chore, Outcome};
+use serde_json::json;
+
+use super::files::{Listing, found};
+use crate::units::show_bytes;
+use crate::{complain, say};
+
+/// What to drop from the cache.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs evict /mnt/runs/2023\n  \
+    quayfs evict '/mnt/**/*.tmp'\n\n\
+    Only the copies on the local disk go; the bucket keeps all. What the bucket does not have yet, what\n\
+    some program has open, and what is pinned stays, and is named. What the kernel has in memory of a\n\
+    file it may keep.")]
+pub(crate) struct EvictArgs {
+    #[command(flatten)]
+    listing: Listing,
+    /// Say, for programs, what came of it.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many files that stay are told one by one to people.
+const KEPT_TOLD_MAX: usize = 20;
+
+pub(crate) fn run(args: &EvictArgs) -> Result<ExitCode> {
+    let files = found(&args.listing)?;
+    let (mut freed_files, mut freed_bytes) = (0, 0);
+    let (mut kept, mut failed) = (Vec::new(), Vec::new());
+    mount::visit(Chore::Evict {}, &files, &[], |found, outcome| {
+        let path = || found.path.display().to_string();
+        if let Outcome::Evicted { bytes } = outcome {
+            freed_bytes += bytes;
+            freed_files += u64::from(0 < bytes);
+        } else if let Outcome::Kept { reason } = outcome {
+            kept.push((path(), reason));
+        } else {
+            failed.push((path(), outcome.reason()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    if args.json {
+        let of = |(path, reason): &(String, String)| json!({ "path": path, "reason": reason });
+        let told = json!({
+            "files": freed_files,
+            "freed_bytes": freed_bytes,
+            "kept": kept.iter().map(of).collect::<Vec<_>>(),
+            "failed": failed.iter().map(of).collect::<Vec<_>>(),
+        });
+        say(&told.to_string());
+    } else {
+        say(&format!("{} freed of {freed_files} file(s)", show_bytes(freed_bytes)));
+        let all = || kept.iter().chain(&failed);
+        for (path, reason) in all().take(KEPT_TOLD_MAX) {
+            complain(&format!("{path}: {reason}"));
+        }
+        if let Some(more) = all().count().checked_sub(KEPT_TOLD_MAX).filter(|more| 0 < *more) {
+            complain(&format!("and {more} more; --json tells all"));
+        }
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

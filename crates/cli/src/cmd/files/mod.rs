@@ -1,0 +1,8 @@
+//! Files as people name them: paths, folders, patterns, lists.
+
+mod find;
+mod glob;
+mod progress;
+
+pub(super) use find::{Listing, found};
+pub(super) use progress::{Bar, rate};

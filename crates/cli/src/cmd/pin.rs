@@ -1,0 +1,116 @@
+//! pin and unpin: fetch these files, and keep them whatever else is read.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use mount::{ListedPin, Pinned, Unpinned};
+use serde_json::json;
+
+use super::files::Bar;
+use crate::settings::{self, Flags, Sources, StateSettings};
+use crate::units::show_bytes;
+use crate::{complain, say};
+
+/// What is to stay in the cache.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs pin /mnt/reference\n  \
+    quayfs pin --list\n  \
+    quayfs unpin /mnt/reference\n\n\
+    Pinned files are fetched whole and never dropped, also after the next mount, until they are unpinned.\n\
+    A folder stands for all files below it. What comes into it later, and what is changed, is pinned when\n\
+    the mount next looks: at its beginning, every ten minutes, or when the folder is pinned again.\n\
+    At most 90 % of the cache can be pinned.")]
+pub(crate) struct PinArgs {
+    /// Files and folders in a mount.
+    #[arg(value_name = "PATH", required_unless_present = "list")]
+    paths: Vec<PathBuf>,
+    /// Show what is pinned.
+    #[arg(long, conflicts_with = "paths")]
+    list: bool,
+    /// For programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags<StateSettings>,
+}
+
+/// What need not stay in the cache any longer.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs unpin /mnt/reference\n\n\
+    The path must be one that was pinned: `quayfs pin --list` tells them. Nothing is dropped now, but may\n\
+    be when the cache needs room; `quayfs evict` drops it at once.")]
+pub(crate) struct UnpinArgs {
+    /// As it was pinned.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
+    if args.list {
+        let settings = Sources::read(&args.flags)?.resolve(None)?.settings;
+        let state_dir = settings::state_dir(&settings.disk.state)?;
+        let pins = mount::pinned(&state_dir)?;
+        say(&if args.json { serde_json::to_string(&pins)? } else { table(&pins) });
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut all = Vec::new();
+    let mut is_whole = true;
+    for path in &args.paths {
+        let mut bar = Bar::new(0);
+        let pinned = mount::pin(path, |progress| {
+            bar.of(progress.of_bytes);
+            bar.add(progress.bytes);
+        });
+        bar.clear();
+        let pinned = pinned?;
+        is_whole &= pinned.failed.is_empty();
+        if args.json {
+            all.push(json!({ "path": path.display().to_string(), "pinned": pinned }));
+        } else {
+            tell(path, &pinned);
+        }
+    }
+    if args.json {
+        say(&serde_json::to_string(&all)?);
+    }
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for path in &args.paths {
+        if mount::unpin(path)? == Unpinned::WasNot {
+            let told = "is not pinned by this name; `quayfs pin --list` tells what is";
+            complain(&format!("{}: {told}", path.display()));
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn tell(path: &std::path::Path, pinned: &Pinned) {
+    say(&format!(
+        "{}: {} file(s), {}, of which {} were fetched",
+        path.display(),
+        pinned.files,
+        show_bytes(pinned.bytes),
+        show_bytes(pinned.brought_bytes)
+    ));
+    for reason in &pinned.failed {
+        complain(&format!("not here yet, the mount tries again: {reason}"));
+    }
+}
+
+fn table(pins: &[ListedPin]) -> String {
+    let line = |pin: &ListedPin| {
+        format!("{}  {}  {} file(s), {}", pin.volume, pin.path, pin.files, show_bytes(pin.bytes))
+    };
+    match pins {
+        [] => "nothing is pinned".to_owned(),
+        pins => pins.iter().map(line).collect::<Vec<_>>().join("\n"),
+    }
+}

@@ -1,0 +1,142 @@
+//! warm: fetch these files now, so that who reads them later does not wait.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use base::ByteRange;
+use clap::Args as ClapArgs;
+use mount::{Chore, Found, Outcome};
+use serde_json::json;
+
+use super::files::{Bar, Listing, found, rate};
+use crate::units::{region, show_bytes};
+use crate::{complain, say};
+
+/// What to bring into the cache, and how.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs warm /mnt/reference\n  \
+    quayfs warm '/mnt/runs/**/*.bam' --region 0-64KiB\n  \
+    quayfs warm /mnt/big.h5 --region 1GiB-2GiB --region 7GiB-8GiB\n  \
+    find /mnt/slides -name '*.svs' -print0 | quayfs warm --from-file - -0\n\n\
+    The process that serves the mount fetches the bytes itself. Reads of programs go before. What others\n\
+    read may be dropped from the cache for it; when the files are more than the cache can hold, it stops\n\
+    and says so. Ctrl-C ends it at once; what has come stays. The exit status is 0 when all is here.")]
+pub(crate) struct WarmArgs {
+    #[command(flatten)]
+    listing: Listing,
+    /// Only these bytes of each file, from the first to the one before the last; can be given again.
+    #[arg(long = "region", value_name = "OFFSET-END", value_parser = region)]
+    regions: Vec<ByteRange>,
+    /// Files that are fetched at a time.
+    #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Say at the end, for programs, what came of it.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many failures are told one by one to people.
+const FAILURES_TOLD_MAX: usize = 20;
+
+/// What has come of it so far.
+#[derive(Debug, Default)]
+struct Tally {
+    files: u64,
+    brought_bytes: u64,
+    here_bytes: u64,
+    failed: Vec<(String, String)>,
+    /// What the cache has room for, if that was not enough.
+    room_bytes: Option<u64>,
+}
+
+pub(crate) fn run(args: &WarmArgs) -> Result<ExitCode> {
+    let files = found(&args.listing)?;
+    let mut bar = Bar::new(files.iter().map(|found| wanted_bytes(found, &args.regions)).sum());
+    let mut tally = Tally::default();
+    let chore = Chore::Warm { at_a_time: args.jobs.into() };
+    // What the bar was told of files that are not done.
+    let mut came_bytes = 0;
+    let visited = mount::visit(chore, &files, &args.regions, |found, outcome| {
+        if let Outcome::Came { bytes, .. } = outcome {
+            came_bytes += bytes;
+            bar.add(bytes);
+        } else if let Outcome::Warmed { brought_bytes, here_bytes } = outcome {
+            let told = came_bytes.min(brought_bytes + here_bytes);
+            came_bytes -= told;
+            bar.add(brought_bytes + here_bytes - told);
+        }
+        tally.take(found, &outcome)
+    });
+    bar.clear();
+    visited?;
+    let took = bar.took();
+    if args.json {
+        say(&tally.json(took.as_secs_f64()).to_string());
+    } else {
+        tally.tell(rate(tally.brought_bytes, took));
+    }
+    let is_whole = tally.failed.is_empty() && tally.room_bytes.is_none();
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn wanted_bytes(found: &Found, regions: &[ByteRange]) -> u64 {
+    match regions {
+        [] => found.bytes,
+        some => some.iter().filter_map(|range| range.below(found.bytes)).map(ByteRange::len).sum(),
+    }
+}
+
+impl Tally {
+    fn take(&mut self, found: &Found, outcome: &Outcome) -> ControlFlow<()> {
+        if let Outcome::Warmed { brought_bytes, here_bytes } = outcome {
+            self.files += 1;
+            self.brought_bytes += brought_bytes;
+            self.here_bytes += here_bytes;
+        } else if let Outcome::Full { room_bytes } = outcome {
+            self.room_bytes = Some(*room_bytes);
+            return ControlFlow::Break(());
+        } else if !matches!(outcome, Outcome::Came { .. }) {
+            self.failed.push((found.path.display().to_string(), outcome.reason()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn json(&self, seconds: f64) -> serde_json::Value {
+        let failed =
+            self.failed.iter().map(|(path, reason)| json!({ "path": path, "reason": reason }));
+        json!({
+            "files": self.files,
+            "brought_bytes": self.brought_bytes,
+            "here_bytes": self.here_bytes,
+            "seconds": seconds,
+            "failed": failed.collect::<Vec<_>>(),
+            "room_bytes": self.room_bytes,
+        })
+    }
+
+    fn tell(&self, rate: u64) {
+        say(&format!(
+            "{} file(s): {} fetched at {}/s, {} were here",
+            self.files,
+            show_bytes(self.brought_bytes),
+            show_bytes(rate),
+            show_bytes(self.here_bytes)
+        ));
+        for (path, reason) in self.failed.iter().take(FAILURES_TOLD_MAX) {
+            complain(&format!("{path}: {reason}"));
+        }
+        if FAILURES_TOLD_MAX < self.failed.len() {
+            let more = self.failed.len() - FAILURES_TOLD_MAX;
+            complain(&format!("and {more} more; --json tells all"));
+        }
+        if let Some(room_bytes) = self.room_bytes {
+            complain(&format!(
+                "the cache has no room for all of it: it takes {}. Warm less, unpin something, or mount \
+                 with a larger --cache-size",
+                show_bytes(room_bytes)
+            ));
+        }
+    }
+}
