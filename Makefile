@@ -5,7 +5,7 @@ export QUAYFS_DEV_DIR ?= $(HOME)/.cache/quayfs-dev
 export CARGO_TARGET_DIR ?= $(QUAYFS_DEV_DIR)/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help demo test test-long bench bench-peers lint build setup clean
+.PHONY: help demo test test-long bench bench-peers lint build dist docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## This list
@@ -33,6 +33,12 @@ build: ## The binary, optimised
 	@scripts/setup build
 	cargo build --release --locked -p quayfs-cli
 	@echo built $(CARGO_TARGET_DIR)/release/quayfs
+
+dist: ## A static binary, a Debian package, a container image where podman is, checksums
+	@scripts/dist
+
+docs: ## The documentation as a site
+	@scripts/docs
 
 setup: ## What the tests need, installed where it is missing
 	@scripts/setup

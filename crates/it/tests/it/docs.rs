@@ -1,16 +1,23 @@
-//! The pages of the documentation: links lead somewhere, the book lists them all, messages are those of the program.
+//! The pages of the documentation: links lead somewhere, the book lists them all, and what they say of
+//! options and messages is what the program says.
 
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Scratch, root_folder, run};
+use testkit::{Scratch, quayfs, root_folder, run};
 
 const WITHIN: Duration = Duration::from_mins(1);
 
 #[test]
 fn every_page_is_listed_and_every_link_leads_somewhere() {
     run(&mut Command::new(root_folder().join("scripts/check-docs")), WITHIN).ok();
+}
+
+#[test]
+fn the_page_of_options_is_what_the_program_says() {
+    let mut options = Command::new(root_folder().join("scripts/options"));
+    run(options.arg(quayfs()).arg("--check"), WITHIN).ok();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -79,26 +79,22 @@ fn runner(place: &Scratch, page: &Path) -> Command {
     let Login { user, secret } = Login::root();
     let store = MinIo::shared();
     command.envs([("LC_ALL", "C.UTF-8"), ("AWS_REGION", "us-east-1")]);
-    command.env("HOME", &home).env("PATH", path_of(&programs(place, &home)));
+    command.env("HOME", &home).env("PATH", path_of(&programs(place)));
+    // A state folder that goes away with the test.
+    command.env("QUAYFS_CACHE_DIR", place.path().join("state"));
     command.env("AWS_ACCESS_KEY_ID", &user).env("AWS_SECRET_ACCESS_KEY", &secret);
     command.env("AWS_ENDPOINT_URL", store.endpoint());
     command.env("MC_HOST_store", format!("http://{user}:{secret}@{}", store.address()));
     command
 }
 
-/// A folder with the programs that pages name and the system may not have: `quayfs` with a state folder
-/// that goes away with the test.
-fn programs(place: &Scratch, home: &Path) -> PathBuf {
+/// A folder with the programs that pages name and the system does not have.
+fn programs(place: &Scratch) -> PathBuf {
     let folder = place.folder("programs");
-    let ours = folder.join("quayfs");
-    let script = format!(
-        "#!/bin/sh\ncase $1 in\nmount) shift; exec {0} mount --cache-dir {1}/.quayfs \"$@\" ;;\n*) exec {0} \"$@\" ;;\nesac\n",
-        quayfs().display(),
-        home.display()
-    );
-    fs::write(&ours, script).unwrap();
-    fs::set_permissions(&ours, fs::Permissions::from_mode(0o755)).unwrap();
-    let _ = symlink(tool("mc"), folder.join("mc"));
+    for (name, program) in [("quayfs", quayfs()), ("mc", tool("mc"))] {
+        // Another page may have been typed in the same place.
+        let _ = symlink(program, folder.join(name));
+    }
     folder
 }
 
