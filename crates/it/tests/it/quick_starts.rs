@@ -1,4 +1,5 @@
-//! The quick starts of the documentation do what they say, block by block, with the programs they name.
+//! The quick starts and other pages that tell people what to type do what they say, block by block, with
+//! the programs they name.
 
 use std::env;
 use std::ffi::OsString;
@@ -38,6 +39,12 @@ fn machine_learning() {
 #[test]
 fn home_and_software_folders() {
     typed("home-and-software", &[]);
+}
+
+#[test]
+fn configuration() {
+    let place = Scratch::new();
+    run(&mut runner(&place, &root_folder().join("docs/configuration.md")), WITHIN).ok();
 }
 
 #[test]
