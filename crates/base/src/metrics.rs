@@ -1,6 +1,10 @@
-//! Counters, and the one table that names them all.
+//! What a mount counts and times; the one table that names all counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::histogram::{Histogram, Times};
+use crate::timing::Timing;
 
 macro_rules! counters {
     ($($variant:ident = $name:literal, $text:literal;)*) => {
@@ -18,6 +22,13 @@ macro_rules! counters {
             pub fn name(self) -> &'static str {
                 match self {
                     $(Counter::$variant => $name,)*
+                }
+            }
+
+            /// What it counts, in a sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(Counter::$variant => $text,)*
                 }
             }
         }
@@ -52,17 +63,19 @@ counters! {
     UncachedReadBytes = "uncached_read_bytes", "Bytes read past the cache because it was full.";
 }
 
-/// The counters of one mount.
+/// The counters and times of one mount.
 #[derive(Debug)]
 pub struct Metrics {
     values: [AtomicU64; Counter::ALL.len()],
+    times: Box<[Histogram]>,
 }
 
 impl Metrics {
     /// All at zero.
     #[expect(clippy::new_without_default, reason = "a second way to say the same")]
     pub fn new() -> Metrics {
-        Metrics { values: [const { AtomicU64::new(0) }; Counter::ALL.len()] }
+        let values = [const { AtomicU64::new(0) }; Counter::ALL.len()];
+        Metrics { values, times: Timing::ALL.iter().map(|_| Histogram::new()).collect() }
     }
 
     /// Adds `n` to `counter`.
@@ -78,5 +91,15 @@ impl Metrics {
     /// Every counter with its value, in the order of the table.
     pub fn snapshot(&self) -> impl Iterator<Item = (Counter, u64)> {
         Counter::ALL.iter().map(|&counter| (counter, self.value(counter)))
+    }
+
+    /// Something was done in this time.
+    pub fn record(&self, timing: Timing, took: Duration) {
+        self.times[timing as usize].record(took);
+    }
+
+    /// How long that took so far.
+    pub fn times(&self, timing: Timing) -> Times {
+        self.times[timing as usize].times()
     }
 }

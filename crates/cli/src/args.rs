@@ -7,9 +7,11 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
 use crate::cmd::evict::EvictArgs;
+use crate::cmd::log_level::LogLevelArgs;
 use crate::cmd::man::ManArgs;
 use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
+use crate::cmd::status::StatusArgs;
 use crate::cmd::warm::WarmArgs;
 use crate::settings::{Flags, ReachSettings};
 
@@ -29,8 +31,10 @@ pub(crate) enum Command {
     Umount(UmountArgs),
     /// Wait until all below a path is in the bucket.
     Sync(SyncArgs),
-    /// Show what a mount is doing.
+    /// Show how a mount is: health, uploads, cache, requests and what they cost.
     Status(StatusArgs),
+    /// Change what a running mount logs.
+    LogLevel(LogLevelArgs),
     /// Finish what a mount that ended early left; list or discard what cannot be finished.
     Recover(RecoverArgs),
     /// Fetch files into the cache before they are read.
@@ -57,15 +61,6 @@ pub(crate) struct UmountArgs {
     /// Detach although files could not be uploaded; their bytes go to the recovery folder.
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct StatusArgs {
-    /// The mount.
-    pub(crate) dir: PathBuf,
-    /// For programs.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Umount(umount) => cmd::umount::run(&umount),
         Command::Sync(sync) => cmd::sync::run(&sync),
         Command::Status(status) => cmd::status::run(&status),
+        Command::LogLevel(log_level) => cmd::log_level::run(&log_level),
         Command::Recover(recover) => cmd::recover::run(&recover),
         Command::Warm(warm) => cmd::warm::run(&warm),
         Command::Evict(evict) => cmd::evict::run(&evict),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::ByteRange;
-use mount::{Attributes, Commit, DirtyLimit};
+use mount::{Attributes, Commit, DirtyLimit, LogFormat};
 
 /// The most bytes to cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,24 @@ pub(crate) fn attributes(text: &str) -> Result<Attributes, String> {
     }
 }
 
+/// `0.005`: what something costs.
+pub(crate) fn price(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(price) if price.is_finite() && 0.0 <= price => Ok(price),
+        Ok(_) | Err(_) => Err(format!("{text}: not a price like 0.005")),
+    }
+}
+
+/// `text`, `json` or `journald`.
+pub(crate) fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        "journald" => Ok(LogFormat::Journal),
+        _ => Err(format!("{text}: neither text, json nor journald")),
+    }
+}
+
 /// `512 MiB`: a size as people read it.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -93,6 +111,52 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
         (0, _) | (_, 0) => format!("{} {unit}", tenths / 10),
         (_, tenth) => format!("{}.{tenth} {unit}", tenths / 10),
     }
+}
+
+/// `12.5 MiB/s`.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate, rounded")]
+pub(crate) fn show_rate(bytes_per_second: f64) -> String {
+    format!("{}/s", show_bytes(bytes_per_second.max(0.0) as u64))
+}
+
+/// `1,234,567`.
+pub(crate) fn show_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if 0 < at && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `12 µs`, `1.5 ms`, `2.3 s`: as exact as a look needs it.
+pub(crate) fn show_millis(millis: f64) -> String {
+    match millis {
+        ms if ms < 1.0 => format!("{:.0} µs", ms * 1000.0),
+        ms if ms < 10.0 => format!("{ms:.1} ms"),
+        ms if ms < 1000.0 => format!("{ms:.0} ms"),
+        ms if ms < 100_000.0 => format!("{:.1} s", ms / 1000.0),
+        ms => format!("{:.0} s", ms / 1000.0),
+    }
+}
+
+/// `3 d 4 h`, `5 min 20 s`, `7 s`: the two largest units.
+pub(crate) fn show_time(secs: u64) -> String {
+    let (days, hours, minutes) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{secs} s"),
+        (0, 0, _) => format!("{minutes} min {} s", secs % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        (_, _, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// `0.0123 USD`: small sums with more digits.
+pub(crate) fn show_money(sum: f64, currency: &str) -> String {
+    if sum < 1.0 { format!("{sum:.4} {currency}") } else { format!("{sum:.2} {currency}") }
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -107,7 +171,10 @@ mod tests {
 
     use base::ByteRange;
 
-    use super::{bytes, duration, permissions, region, show_bytes};
+    use super::{
+        bytes, duration, permissions, region, show_bytes, show_count, show_millis, show_money,
+        show_time,
+    };
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
@@ -156,5 +223,19 @@ mod tests {
         for (n, want) in [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (3 << 30, "3 GiB")] {
             assert_eq!(show_bytes(n), want);
         }
+    }
+
+    #[test]
+    fn figures_are_shown_as_short_as_they_may_be() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(show_count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0.004, 1.25, 20.0, 1500.0, 200_000.0].map(show_millis),
+            ["4 µs", "1.2 ms", "20 ms", "1.5 s", "200 s"]
+        );
+        assert_eq!(
+            [7, 320, 7300, 360_000].map(show_time),
+            ["7 s", "5 min 20 s", "2 h 1 min", "4 d 4 h"]
+        );
+        assert_eq!([0.0123, 12.5].map(|sum| show_money(sum, "USD")), ["0.0123 USD", "12.50 USD"]);
     }
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use base::{Budget, Clock, Metrics, Rng, SystemClock};
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
 use remote::{
-    Condition, ErrorKind, Folder, Key, Limit, ListRequest, Meter, PutOptions, Remote, Retry,
-    RetryOptions, S3, S3Options, Trouble, prefixed,
+    Condition, ErrorKind, Folder, Identified, Key, Limit, ListRequest, Meter, PutOptions, Remote,
+    Retry, RetryOptions, S3, S3Options, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, Vfs, VfsOptions};
 
-use crate::cloud;
+use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
 use crate::error::Error;
 use crate::ledger::StoreLedger;
@@ -54,6 +54,8 @@ pub(crate) struct Assembled {
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
+    /// As whom the bucket is asked; none for a folder.
+    pub(crate) identified: Option<Arc<dyn Identified>>,
 }
 
 /// Requests at a time, data and names together. A store gives each connection a part of its speed
@@ -79,7 +81,8 @@ pub(crate) async fn assemble(
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
     let rng = Arc::new(Rng::from_entropy());
-    let (provider, volume) = provider(config, (&clock, &rng)).await?;
+    let (Provider { remote: provider, identified }, volume) =
+        provider(config, (&clock, &rng)).await?;
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
     let checked = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
@@ -129,7 +132,7 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, ledger, clock, changes })
+    Ok(Assembled { vfs, namespace, ledger, clock, changes, identified })
 }
 
 fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {
@@ -215,7 +218,7 @@ async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Erro
 async fn provider(
     config: &Config,
     (clock, rng): (&Arc<dyn Clock>, &Arc<Rng>),
-) -> Result<(Arc<dyn Remote>, String), Error> {
+) -> Result<(Provider, String), Error> {
     let world = (Arc::clone(clock), Arc::clone(rng));
     match &config.location {
         Location::All => {
@@ -227,7 +230,8 @@ async fn provider(
         }
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
-            Ok((Arc::new(folder), format!("file://{}", path.display())))
+            let provider = Provider { remote: Arc::new(folder), identified: None };
+            Ok((provider, format!("file://{}", path.display())))
         }
         Location::Gcs { bucket, prefix } => {
             cloud::gcs(config, (bucket, prefix), world).map_err(|source| explained(config, source))
@@ -250,7 +254,7 @@ async fn provider(
                 .map_err(|source| explained(config, source))?;
             let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
             let endpoint = endpoint.trim_end_matches('/');
-            Ok((Arc::new(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))
+            Ok((Provider::of(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))
         }
     }
 }
@@ -263,7 +267,7 @@ fn decorated(
     metrics: &Arc<Metrics>,
 ) -> Arc<dyn Remote> {
     // Each try counts and takes its turn among the requests; the repeats are around both.
-    let metered = Arc::new(Meter::new(provider, Arc::clone(metrics)));
+    let metered = Arc::new(Meter::new(provider, Arc::clone(metrics), Arc::clone(clock)));
     let limited = Arc::new(Limit::new(metered, REQUESTS_MAX));
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());

@@ -3,17 +3,31 @@
 use std::sync::Arc;
 
 use base::{Clock, Rng};
-use remote::{Azure, AzureOptions, Gcs, GcsOptions, Key, Remote, Trouble};
+use remote::{Azure, AzureOptions, Gcs, GcsOptions, Identified, Key, Remote, Trouble};
 
 use crate::config::Config;
 use crate::location::Location;
+
+/// An object store alone, and as whom it is asked.
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub(crate) remote: Arc<dyn Remote>,
+    pub(crate) identified: Option<Arc<dyn Identified>>,
+}
+
+impl Provider {
+    /// A store that knows as whom it is asked.
+    pub(crate) fn of(store: impl Remote + Identified + Clone) -> Provider {
+        Provider { remote: Arc::new(store.clone()), identified: Some(Arc::new(store)) }
+    }
+}
 
 /// A bucket of Google's, and the name of the volume.
 pub(crate) fn gcs(
     config: &Config,
     (bucket, prefix): (&str, &str),
     (clock, rng): (Arc<dyn Clock>, Arc<Rng>),
-) -> remote::Result<(Arc<dyn Remote>, String)> {
+) -> remote::Result<(Provider, String)> {
     let endpoint = config.gcs.endpoint.clone();
     let place = endpoint.as_deref().unwrap_or("google").trim_end_matches('/').to_owned();
     let options = GcsOptions {
@@ -24,7 +38,7 @@ pub(crate) fn gcs(
     // A prefix is a border for the parts of uploads as well.
     let options = options.below(&Key::from(prefix));
     let gcs = Gcs::connect(&options, clock, rng)?;
-    Ok((Arc::new(gcs), format!("gs://{bucket}/{prefix}@{place}")))
+    Ok((Provider::of(gcs), format!("gs://{bucket}/{prefix}@{place}")))
 }
 
 /// A container of Azure's, and the name of the volume.
@@ -32,7 +46,7 @@ pub(crate) fn azure(
     config: &Config,
     (account, container, prefix): (&str, &str, &str),
     (clock, rng): (Arc<dyn Clock>, Arc<Rng>),
-) -> remote::Result<(Arc<dyn Remote>, String)> {
+) -> remote::Result<(Provider, String)> {
     let endpoint = config.azure.endpoint.clone();
     let place = endpoint.as_deref().unwrap_or("azure").trim_end_matches('/').to_owned();
     let options = AzureOptions {
@@ -41,7 +55,7 @@ pub(crate) fn azure(
         ..AzureOptions::new(account, container, config.azure.credentials.clone())
     };
     let azure = Azure::connect(&options, clock, rng)?;
-    Ok((Arc::new(azure), format!("az://{account}/{container}/{prefix}@{place}")))
+    Ok((Provider::of(azure), format!("az://{account}/{container}/{prefix}@{place}")))
 }
 
 /// What a person can do when such a store cannot be used; `None` for other stores and troubles.

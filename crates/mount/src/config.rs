@@ -1,6 +1,7 @@
 //! The user's choices, checked, before they are split into each layer's own options.
 
 use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use store::CacheLimit;
 use vfs::{Commit, DirtyLimit};
 
 use crate::location::Location;
+use crate::prices::Prices;
+use crate::telemetry::LogControl;
 
 /// How each of all buckets is to be mounted.
 pub trait Buckets: Debug + Send + Sync + 'static {
@@ -63,6 +66,39 @@ pub struct Config {
     pub deadline: Duration,
     /// Whether the kernel may read cached files itself.
     pub passthrough: PassthroughWish,
+    /// What is told of it while it runs.
+    pub insight: InsightSettings,
+}
+
+/// What is told of a mount while it runs.
+#[derive(Clone, Debug)]
+pub struct InsightSettings {
+    /// What requests cost.
+    pub prices: Prices,
+    /// Calls that take longer are logged.
+    pub slow_calls: Option<Duration>,
+    /// Where metrics can be asked for over HTTP.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Where metrics are written to now and then.
+    pub metrics_file: Option<PathBuf>,
+    /// What changes the level of the log.
+    pub log: Option<LogControl>,
+    /// The role that temporary credentials of AWS are for.
+    pub role: Option<String>,
+}
+
+impl InsightSettings {
+    /// Nothing beyond what everybody can ask for, at the prices for `location`.
+    pub fn plain(location: &Location) -> InsightSettings {
+        InsightSettings {
+            prices: Prices::of(location),
+            slow_calls: None,
+            metrics_listen: None,
+            metrics_file: None,
+            log: None,
+            role: None,
+        }
+    }
 }
 
 /// How to reach S3.

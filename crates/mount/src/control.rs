@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   status ──▶ one Status
+//!   live   ──▶ one Live
+//!   log-level FILTER ──▶ one LogLevel
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   sync N ──▶ as drain, for what is below the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
 //! ```
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as ClientStream;
@@ -28,54 +29,11 @@ use crate::assemble::Common;
 use crate::attend::attend;
 use crate::error::Error;
 use crate::lines::{Lines, say};
+use crate::report::Report;
 use crate::runtime_dir;
+use crate::status::{Live, Status};
+use crate::telemetry::LogControl;
 use crate::volumes::Volumes;
-
-/// What a mount says of itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Status {
-    /// What is mounted.
-    pub source: String,
-    /// The process that serves it.
-    pub pid: u32,
-    /// Files that the bucket does not have yet.
-    pub pending_uploads: u64,
-    /// Their bytes.
-    pub pending_bytes: u64,
-    /// Changes of names that the bucket does not have yet.
-    #[serde(default)]
-    pub pending_changes: u64,
-    /// Why some of all these failed at the last try.
-    pub failures: Vec<String>,
-    /// The local disk.
-    pub cache: CacheStatus,
-    /// What was counted, by name.
-    pub counters: BTreeMap<String, u64>,
-}
-
-/// What a mount says of the local disk. All mounts of one state folder share it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CacheStatus {
-    /// Where it is.
-    pub dir: PathBuf,
-    /// Bytes that the buckets have too.
-    pub cached_bytes: u64,
-    /// Bytes that are here only.
-    pub staged_bytes: u64,
-    /// What of these this mount has written.
-    #[serde(default)]
-    pub dirty_bytes: u64,
-    /// With so many of them writers wait for uploads.
-    #[serde(default)]
-    pub dirty_limit_bytes: u64,
-    /// What of the cache is pinned, when all of it is here.
-    #[serde(default)]
-    pub pinned_bytes: u64,
-    /// Free on the disk.
-    pub disk_free_bytes: u64,
-    /// Files in the recovery folder: bytes that could not be brought to a bucket.
-    pub recovery_files: u64,
-}
 
 /// How far the uploads are that a drain waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -87,6 +45,13 @@ struct Drain {
     /// Why attributes are left for the next mount, if they are.
     #[serde(default)]
     left: Option<String>,
+}
+
+/// What came of a wish to change what is logged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LogLevel {
+    /// Why it was not changed.
+    refused: Option<String>,
 }
 
 /// What came of a drain.
@@ -103,8 +68,8 @@ pub(crate) struct Drained {
 pub(crate) struct Controlled {
     pub(crate) volumes: Arc<Volumes>,
     pub(crate) common: Common,
-    pub(crate) source: String,
-    pub(crate) state_dir: PathBuf,
+    pub(crate) report: Arc<Report>,
+    pub(crate) log: Option<LogControl>,
 }
 
 /// Connections at a time; a status takes no longer than the disk.
@@ -145,52 +110,42 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
     let Some(question) = lines.next().await? else { return Ok(()) };
     let question = String::from_utf8_lossy(&question);
     match question.trim_end() {
-        "status" => say(&mut writing, &controlled.status()?).await,
-        "drain" => controlled.report(&mut writing, controlled.volumes.drain()).await,
+        "status" => say(&mut writing, &controlled.report.status().await?).await,
+        "live" => say(&mut writing, &controlled.report.live().await?).await,
+        "drain" => controlled.tell(&mut writing, controlled.volumes.drain()).await,
         task if task.starts_with('{') => {
             let task = serde_json::from_str(task)?;
             attend(task, &mut lines, &mut writing, &controlled.volumes).await
         }
-        question => match question.strip_prefix("sync ").map(str::parse) {
-            Some(Ok(number)) => {
-                let syncing = controlled.volumes.sync(Ino(number));
-                controlled.report(&mut writing, syncing).await
-            }
-            Some(Err(_)) | None => Ok(()),
+        question => match question.split_once(' ') {
+            Some(("log-level", filter)) => say(&mut writing, &controlled.set_log(filter)).await,
+            Some(("sync", number)) => match number.parse() {
+                Ok(number) => {
+                    let syncing = controlled.volumes.sync(Ino(number));
+                    controlled.tell(&mut writing, syncing).await
+                }
+                Err(_) => Ok(()),
+            },
+            Some(_) | None => Ok(()),
         },
     }
 }
 
 impl Controlled {
-    fn status(&self) -> io::Result<Status> {
-        let usage = self.common.store.usage().map_err(io::Error::other)?;
-        let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
-        let pending = self.volumes.pending();
-        let dirty = self.volumes.dirty().map_err(io::Error::other)?;
-        let counters = self.common.metrics.snapshot();
-        Ok(Status {
-            source: self.source.clone(),
-            pid: std::process::id(),
-            pending_uploads: pending.files,
-            pending_bytes: pending.bytes,
-            pending_changes: pending.changes,
-            failures: pending.failures,
-            cache: CacheStatus {
-                dir: self.state_dir.clone(),
-                cached_bytes: usage.cached_bytes,
-                staged_bytes: usage.staged_bytes,
-                dirty_bytes: dirty.bytes,
-                dirty_limit_bytes: dirty.limit_bytes,
-                pinned_bytes: self.common.store.pinned_bytes().map_err(io::Error::other)?,
-                disk_free_bytes: usage.disk_free_bytes,
-                recovery_files: kept.len() as u64,
-            },
-            counters: counters.map(|(counter, n)| (counter.name().to_owned(), n)).collect(),
-        })
+    /// Changes what is logged.
+    fn set_log(&self, filter: &str) -> LogLevel {
+        let Some(log) = &self.log else {
+            return LogLevel { refused: Some("this mount writes no log".to_owned()) };
+        };
+        let set = log.set(filter);
+        if set.is_ok() {
+            tracing::info!(filter, "the log lets this through from now on");
+        }
+        LogLevel { refused: set.err().map(|error| error.to_string()) }
     }
 
     /// Says how far `draining` is, until it is done.
-    async fn report(
+    async fn tell(
         &self,
         to: &mut (impl AsyncWriteExt + Unpin),
         draining: impl Future<Output = Vec<Unpublished>>,
@@ -286,8 +241,33 @@ impl Daemon {
 
 /// What the mount at `dir` says of itself.
 pub fn status(dir: &Path) -> Result<Status, Error> {
+    one(dir, "status")
+}
+
+/// What the mount at `dir` says of itself and of the last minutes.
+pub fn live(dir: &Path) -> Result<Live, Error> {
+    one(dir, "live")
+}
+
+/// Makes the mount at `dir` log what `filter` lets through; why it does not, if it does not.
+pub fn set_log_level(dir: &Path, filter: &str) -> Result<Option<String>, Error> {
+    let LogLevel { refused } = one(dir, &format!("log-level {filter}"))?;
+    Ok(refused)
+}
+
+/// The places where this user has something mounted, or, for root, anybody.
+pub fn mounts() -> Result<Vec<PathBuf>, Error> {
+    let own = rustix::process::geteuid();
+    let is_own = |owner: u32| own.is_root() || owner == own.as_raw();
+    let all = fuse::mounts().map_err(|source| Error::System { what: "no mount table", source })?;
+    let own = all.into_iter().filter(|entry| entry.owner.is_none_or(is_own));
+    Ok(own.map(|entry| entry.path).collect())
+}
+
+/// The answer of the mount at `dir` to a question that has one line of it.
+fn one<T: for<'a> Deserialize<'a>>(dir: &Path, question: &str) -> Result<T, Error> {
     let entry = fuse::our_mount(dir)?;
     let failed = |source| Error::Daemon { dir: dir.to_owned(), source };
-    let line = Asked::new(&entry, "status").and_then(|mut asked| asked.line());
+    let line = Asked::new(&entry, question).and_then(|mut asked| asked.line());
     line.map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))
 }

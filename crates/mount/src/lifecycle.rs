@@ -23,6 +23,7 @@ use crate::notice::Notice;
 use crate::socket::Socket;
 use crate::volume::Volume;
 use crate::volumes::{Tag, Volumes};
+use crate::watch::Watch;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;
@@ -88,10 +89,12 @@ fn serve_on(
         Some(runtime.block_on(assemble::assemble(config, common.clone(), &mut notices))?)
     };
     let changes = one.as_ref().map_or(config.changes, |assembled| assembled.changes);
+    let volumes = Arc::new(Volumes::default());
+    let watch = Watch::start(config, &common, &volumes, runtime)?;
     let options = mount_options(config, changes);
     let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
     let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
-    let (link, volumes) = (Link::new(&mounted), Arc::new(Volumes::default()));
+    let link = Link::new(&mounted);
     let service: Arc<dyn Service> = if let Some(assembled) = one {
         let volume = Volume::start(config, assembled, link.kernel(Tag::NONE), handle);
         let dispatch = Arc::clone(&volume.dispatch);
@@ -104,8 +107,12 @@ fn serve_on(
 
     let socket = Socket::bind(runtime, &config.dir)?;
     let unmounter = mounted.unmounter();
+    let service = Arc::new(watch.around(service));
     let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
-    let controlled = Arc::new(controlled(config, &volumes, &common));
+    let (report, log) = (watch.report(), config.insight.log.clone());
+    let controlled =
+        Controlled { volumes: Arc::clone(&volumes), common: common.clone(), report, log };
+    let controlled = Arc::new(controlled);
     let serving = runtime.spawn(control::serve(socket.listener, controlled));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
@@ -114,6 +121,7 @@ fn serve_on(
     let ended = session.wait();
     signals.abort();
     housekeeping.abort();
+    drop(watch);
     let left = runtime.block_on(volumes.end());
     serving.abort();
     drop(socket.name);
@@ -135,15 +143,6 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
         devices: config.devices,
         programs: config.programs,
         ..MountOptions::new(config.location.to_string())
-    }
-}
-
-fn controlled(config: &Config, volumes: &Arc<Volumes>, common: &Common) -> Controlled {
-    Controlled {
-        volumes: Arc::clone(volumes),
-        common: common.clone(),
-        source: config.location.to_string(),
-        state_dir: config.state_dir.clone(),
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use fuse::{MountError, MountErrorKind, Unmount};
 
-use crate::control::{Asked, Drained, Status, drained};
+use crate::control::{Asked, Drained, drained};
 use crate::error::Error;
+use crate::status::Status;
 
 /// Whether to detach although uploads failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Ino};
+use remote::Identified;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vfs::{Unpublished, Vfs};
@@ -29,6 +30,10 @@ pub(crate) struct Volume {
     pub(crate) dispatch: Arc<Dispatch>,
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
+    /// What it is in a mount of all buckets: `s3/bucket`.
+    pub(crate) place: String,
+    /// As whom its bucket is asked; none for a folder.
+    pub(crate) identified: Option<Arc<dyn Identified>>,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 3],
 }
@@ -41,7 +46,7 @@ impl Volume {
         kernel: FuseKernel,
         runtime: &Handle,
     ) -> Volume {
-        let Assembled { vfs, namespace, ledger, clock, changes } = assembled;
+        let Assembled { vfs, namespace, ledger, clock, changes, identified } = assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -53,8 +58,9 @@ impl Volume {
             ttl: config.metadata_ttl,
             processes: Processes::default(),
         };
-        let background = [attributes, removal, pins];
-        Volume { dispatch: Arc::new(dispatch), changes, ledger, background }
+        let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins]);
+        let place = config.location.to_string().replace("://", "/");
+        Volume { dispatch, changes, place, identified, ledger, background }
     }
 
     /// The file system.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use base::Ino;
 use futures::future;
 use parking_lot::RwLock;
-use vfs::{Dirty, Pending, Unpublished};
+use remote::Identity;
+use vfs::{Dirty, Pending, PendingFile, Unpublished};
 
 use crate::volume::Volume;
 
@@ -83,6 +84,34 @@ impl Volumes {
         sum
     }
 
+    /// The files that the buckets do not have yet, at most `files_max`, with their paths in the mount.
+    pub(crate) fn pending_files(&self, files_max: usize) -> Vec<PendingFile> {
+        let mut files = Vec::new();
+        for (&tag, volume) in &*self.by_tag.read() {
+            let pending = volume.vfs().pending_files(files_max - files.len()).into_iter();
+            files.extend(pending.map(|file| PendingFile {
+                path: file.path.map(|path| in_mount(tag, volume, path)),
+                ..file
+            }));
+        }
+        files
+    }
+
+    /// The path in the mount of what the kernel calls `ino`.
+    pub(crate) fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        let (tag, inner) = Tag::split(ino);
+        let volume = self.with(tag)?;
+        volume.vfs().path(inner).map(|path| in_mount(tag, &volume, path))
+    }
+
+    /// As whom the buckets are asked.
+    pub(crate) async fn identities(&self) -> Vec<Identity> {
+        let all = self.all();
+        let identified = all.iter().filter_map(|volume| volume.identified.as_ref());
+        let identities = future::join_all(identified.map(|store| store.identity())).await;
+        identities.into_iter().flatten().collect()
+    }
+
     /// Bytes that the buckets do not have, and how many of them there may be.
     pub(crate) fn dirty(&self) -> vfs::Result<Dirty> {
         let mut sum = Dirty { bytes: 0, limit_bytes: 0 };
@@ -119,6 +148,15 @@ impl Volumes {
     /// Why attributes could not be brought into a bucket by the last drain.
     pub(crate) fn left_for_the_next_mount(&self) -> Option<String> {
         self.all().iter().find_map(|volume| volume.vfs().left_for_the_next_mount())
+    }
+}
+
+/// Where `path` of a volume is in a mount.
+fn in_mount(tag: Tag, volume: &Volume, path: Vec<u8>) -> Vec<u8> {
+    match (tag, path.is_empty()) {
+        (Tag::NONE, _) => path,
+        (_, true) => volume.place.clone().into_bytes(),
+        (_, false) => [volume.place.as_bytes(), b"/", &path].concat(),
     }
 }
 

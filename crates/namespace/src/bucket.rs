@@ -341,6 +341,10 @@ impl Namespace for Bucket {
         self.shared.content(ino)
     }
 
+    fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        self.shared.state().tree.names_of("path", ino).ok()
+    }
+
     fn in_folder(&self, ino: Ino) -> Option<InFolder> {
         self.shared.in_folder(ino)
     }

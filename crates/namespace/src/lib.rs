@@ -47,6 +47,13 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// The folder that holds `ino`; the root holds itself.
     fn parent(&self, ino: Ino) -> Result<Ino>;
 
+    /// The names above and of `ino` with slashes between them, for people to read; `None` if it has no name
+    /// any more. Asks nobody.
+    fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        let _ = ino;
+        None
+    }
+
     /// The entries of the folder `dir` as they come in, no older than the time to live.
     async fn listing(&self, dir: Ino) -> Result<Listing>;
 

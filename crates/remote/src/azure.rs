@@ -8,6 +8,7 @@ mod blocks;
 mod call;
 mod connect;
 mod fault;
+mod identity;
 mod list;
 mod lists;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use http::Method;
 
 use crate::behind::is_behind;
 use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged};
+use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
@@ -70,6 +72,7 @@ struct Shared {
     rng: Arc<Rng>,
     aborted: Aborted,
     lists: Lists,
+    identity: Identity,
     /// Whether the service has said that we may write.
     may_write: AtomicBool,
 }
@@ -85,8 +88,8 @@ impl Azure {
     pub fn connect(options: &AzureOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Azure> {
         let container = Container::new(options, Arc::clone(&clock))?;
         let (aborted, lists) = (Aborted::default(), Lists::default());
-        let may_write = AtomicBool::new(false);
-        let shared = Shared { container, clock, rng, aborted, lists, may_write };
+        let (may_write, identity) = (AtomicBool::new(false), identity::identity(options));
+        let shared = Shared { container, clock, rng, aborted, lists, identity, may_write };
         Ok(Azure { shared: Arc::new(shared) })
     }
 
@@ -209,6 +212,13 @@ fn meta_of(op: &'static str, key: &Key, answer: &Answer) -> Result<Meta> {
         modified: answer.header("last-modified").and_then(parse_http_date).ok_or_else(missing)?,
         metadata: text::metadata_of(answer.headers()),
     })
+}
+
+#[async_trait]
+impl Identified for Azure {
+    async fn identity(&self) -> Option<Identity> {
+        Some(self.shared.identity.clone())
+    }
 }
 
 #[async_trait]

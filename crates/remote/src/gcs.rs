@@ -3,6 +3,7 @@
 mod call;
 mod connect;
 mod fault;
+mod identity;
 mod json;
 mod objects;
 mod parts;
@@ -16,12 +17,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use base::{ByteRange, Clock, Rng};
+use base::{ByteRange, Clock, Rng, Timestamp};
 use bytes::Bytes;
 use http::Method;
 
 use crate::behind::is_behind;
 use crate::http::{Asked, collect, range_header, ranged};
+use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
@@ -58,7 +60,8 @@ impl Gcs {
     pub fn connect(options: &GcsOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Gcs> {
         let bucket = Bucket::new(options, clock)?;
         let (parts, aborted) = (options.parts.clone(), Aborted::default());
-        Ok(Gcs { shared: Arc::new(Shared { bucket, parts, rng, aborted }) })
+        let identity = identity::identity(&options.credentials);
+        Ok(Gcs { shared: Arc::new(Shared { bucket, parts, rng, aborted, identity }) })
     }
 
     /// Makes the bucket, for tests.
@@ -71,6 +74,15 @@ impl Gcs {
     fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<OwnUpload> {
         let upload = OwnUpload::parse(id).filter(|upload| !self.shared.aborted.has(upload.number));
         upload.ok_or_else(|| parts::no_upload(op, key))
+    }
+}
+
+#[async_trait]
+impl Identified for Gcs {
+    async fn identity(&self) -> Option<Identity> {
+        let ends = self.shared.bucket.token_ends_secs();
+        let expires = ends.map(|secs| Timestamp { secs, nanos: 0 });
+        Some(Identity { expires, ..self.shared.identity.clone() })
     }
 }
 

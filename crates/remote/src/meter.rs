@@ -1,9 +1,10 @@
-//! Decorator: counts calls, bytes and failures.
+//! Decorator: counts and times requests, their bytes and failures, and tells the log of each.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{ByteRange, Counter, Metrics};
+use base::{ByteRange, Clock, Counter, Metrics, Timing};
 use bytes::Bytes;
 use futures::StreamExt as _;
 
@@ -12,41 +13,84 @@ use crate::{
     Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 
-/// A store whose calls are counted.
+/// A store whose calls are counted and timed.
 #[derive(Clone, Debug)]
 pub struct Meter {
     inner: Arc<dyn Remote>,
+    book: Book,
+}
+
+/// Where it is written down.
+#[derive(Clone, Debug)]
+struct Book {
     metrics: Arc<Metrics>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A request under way. When it is dropped it was answered, or nobody waits for it any more.
+#[derive(Debug)]
+struct Request {
+    book: Book,
+    timing: Timing,
+    key: Key,
+    begun: Duration,
 }
 
 impl Meter {
-    /// `inner`, counted in `metrics`.
-    pub fn new(inner: Arc<dyn Remote>, metrics: Arc<Metrics>) -> Meter {
-        Meter { inner, metrics }
+    /// `inner`, counted and timed in `metrics`.
+    pub fn new(inner: Arc<dyn Remote>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Meter {
+        Meter { inner, book: Book { metrics, clock } }
     }
 
     fn count(&self, counter: Counter) {
-        self.metrics.add(counter, 1);
+        self.book.metrics.add(counter, 1);
     }
 
     fn sent(&self, bytes: &Bytes) {
-        self.metrics.add(Counter::RemotePuts, 1);
-        self.metrics.add(Counter::RemotePutBytes, bytes.len() as u64);
+        self.book.metrics.add(Counter::RemotePuts, 1);
+        self.book.metrics.add(Counter::RemotePutBytes, bytes.len() as u64);
+    }
+
+    /// Times `call`, which is for `key`.
+    async fn timed<T>(
+        &self,
+        (timing, key): (Timing, &Key),
+        call: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let _request = self.book.begin(timing, key);
+        call.await
     }
 
     fn note<T>(&self, result: Result<T>) -> Result<T> {
-        note(&self.metrics, result)
+        self.book.note(result)
     }
 }
 
-/// Counts a failure. That an object is not there or was changed is an answer.
-fn note<T>(metrics: &Metrics, result: Result<T>) -> Result<T> {
-    if let Err(error) = &result
-        && !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed)
-    {
-        metrics.add(Counter::RemoteErrors, 1);
+impl Book {
+    fn begin(&self, timing: Timing, key: &Key) -> Request {
+        // Around it are the spans of the call for which it is sent.
+        tracing::debug!(target: "quayfs_remote::request", kind = timing.name(), %key, "asking");
+        Request { book: self.clone(), timing, key: key.clone(), begun: self.clock.monotonic() }
     }
-    result
+
+    /// Counts a failure. That an object is not there or was changed is an answer.
+    fn note<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result
+            && !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed)
+        {
+            self.metrics.add(Counter::RemoteErrors, 1);
+        }
+        result
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        let took = self.book.clock.monotonic().saturating_sub(self.begun);
+        self.book.metrics.record(self.timing, took);
+        let (kind, key) = (self.timing.name(), &self.key);
+        tracing::debug!(target: "quayfs_remote::answer", kind, %key, ?took, "asked");
+    }
 }
 
 #[async_trait]
@@ -57,18 +101,18 @@ impl Remote for Meter {
 
     async fn head(&self, key: &Key) -> Result<Meta> {
         self.count(Counter::RemoteHeads);
-        self.note(self.inner.head(key).await)
+        self.note(self.timed((Timing::StoreHead, key), self.inner.head(key)).await)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
         self.count(Counter::RemoteGets);
+        let request = self.book.begin(Timing::StoreGet, key);
         let body = self.note(self.inner.get(key, range, version).await)?;
-        let metrics = Arc::clone(&self.metrics);
         let counted = body.map(move |piece| {
             if let Ok(bytes) = &piece {
-                metrics.add(Counter::RemoteGetBytes, bytes.len() as u64);
+                request.book.metrics.add(Counter::RemoteGetBytes, bytes.len() as u64);
             }
-            note(&metrics, piece)
+            request.book.note(piece)
         });
         Ok(counted.boxed())
     }
@@ -80,16 +124,21 @@ impl Remote for Meter {
         bytes_max: u64,
     ) -> Result<Fresh> {
         self.count(Counter::RemoteSmallGets);
-        self.note(self.inner.get_whole(key, unless, bytes_max).await)
+        self.note(
+            self.timed((Timing::StoreSmallGet, key), self.inner.get_whole(key, unless, bytes_max))
+                .await,
+        )
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
         self.sent(&bytes);
-        self.note(self.inner.put(key, bytes, options).await)
+        self.note(self.timed((Timing::StorePut, key), self.inner.put(key, bytes, options)).await)
     }
 
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
-        self.note(self.inner.upload_create(key, options).await)
+        self.note(
+            self.timed((Timing::StoreCreate, key), self.inner.upload_create(key, options)).await,
+        )
     }
 
     async fn upload_part(
@@ -100,7 +149,10 @@ impl Remote for Meter {
         bytes: Bytes,
     ) -> Result<PartTag> {
         self.sent(&bytes);
-        self.note(self.inner.upload_part(key, upload, part, bytes).await)
+        self.note(
+            self.timed((Timing::StorePart, key), self.inner.upload_part(key, upload, part, bytes))
+                .await,
+        )
     }
 
     async fn upload_part_copy(
@@ -112,8 +164,9 @@ impl Remote for Meter {
         range: ByteRange,
     ) -> Result<PartTag> {
         self.count(Counter::RemotePartCopies);
-        self.metrics.add(Counter::RemotePartCopyBytes, range.len());
-        let copied = self.inner.upload_part_copy(key, upload, part, original, range).await;
+        self.book.metrics.add(Counter::RemotePartCopyBytes, range.len());
+        let copying = self.inner.upload_part_copy(key, upload, part, original, range);
+        let copied = self.timed((Timing::StorePartCopy, key), copying).await;
         match copied {
             // That a store cannot copy this one is an answer, too.
             Err(error) if error.kind == ErrorKind::Unsupported => Err(error),
@@ -128,16 +181,22 @@ impl Remote for Meter {
         parts: &[(PartNumber, PartTag)],
         condition: &Condition,
     ) -> Result<Version> {
-        self.note(self.inner.upload_complete(key, upload, parts, condition).await)
+        self.note(
+            self.timed(
+                (Timing::StoreComplete, key),
+                self.inner.upload_complete(key, upload, parts, condition),
+            )
+            .await,
+        )
     }
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
-        self.note(self.inner.upload_abort(key, upload).await)
+        self.note(self.timed((Timing::StoreAbort, key), self.inner.upload_abort(key, upload)).await)
     }
 
     async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
         self.count(Counter::RemoteLists);
-        self.note(self.inner.uploads(key).await)
+        self.note(self.timed((Timing::StoreList, key), self.inner.uploads(key)).await)
     }
 
     async fn copy(
@@ -147,16 +206,18 @@ impl Remote for Meter {
         condition: &Condition,
     ) -> Result<Version> {
         self.count(Counter::RemoteCopies);
-        self.note(self.inner.copy(original, to, condition).await)
+        let copying = self.inner.copy(original, to, condition);
+        self.note(self.timed((Timing::StoreCopy, to), copying).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {
         self.count(Counter::RemoteDeletes);
-        self.note(self.inner.delete(key).await)
+        self.note(self.timed((Timing::StoreDelete, key), self.inner.delete(key)).await)
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
         self.count(Counter::RemoteLists);
-        self.note(self.inner.list(request).await)
+        let listing = self.inner.list(request);
+        self.note(self.timed((Timing::StoreList, &request.prefix), listing).await)
     }
 }

@@ -8,6 +8,7 @@ mod body;
 mod connect;
 mod direct;
 mod fault;
+mod identity;
 mod keys;
 mod large;
 mod named;

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use parking_lot::Mutex;
 use remote::Extent;
 use store::{Cached, GRANULE_BYTES};
+use tracing::Instrument as _;
 
 use crate::fetch::{fetch, sources};
 use crate::flight::{Flight, Report, Urgency};
@@ -227,7 +228,9 @@ impl Download {
         }
         for (flight, report) in started {
             let cached = Arc::clone(cached);
-            self.shared.runtime.spawn(Arc::clone(self).fly(cached, flight, report));
+            // Requests are told in the log with the call for which they are sent.
+            let flying = Arc::clone(self).fly(cached, flight, report).in_current_span();
+            self.shared.runtime.spawn(flying);
         }
         covering
     }

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod evict;
 mod files;
+pub(crate) mod log_level;
 pub(crate) mod man;
 pub(crate) mod mount;
 pub(crate) mod pin;

@@ -1,44 +1,80 @@
-//! status: what is dirty, queued, cached, failing.
+//! status: how mounts are, what they do and what it costs.
 
+mod page;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use mount::Status;
+use serde_json::{Value, json};
 
-use crate::args::StatusArgs;
-use crate::say;
-use crate::units::show_bytes;
+use crate::{complain, say};
 
-pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
-    let status = mount::status(&args.dir)?;
-    say(&if args.json { serde_json::to_string(&status)? } else { table(&status) });
-    Ok(ExitCode::SUCCESS)
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quayfs status                              all mounts of this machine that are yours\n  \
+    quayfs status /mnt\n  \
+    quayfs status /mnt --json | jq .health     ok, busy, degraded or failing\n  \
+    quayfs status /mnt --json | jq '.uploads[] | select(.state == \"failed\")'\n\n\
+    Costs are those of the requests at the list prices of the cloud; bytes cost what the\n\
+    configuration says, or nothing. What the kernel reads past us from cached files (passthrough)\n\
+    is in no figure.")]
+pub(crate) struct StatusArgs {
+    /// The mount [default: all of them].
+    pub(crate) dir: Option<PathBuf>,
+    /// For programs: an object, or with all mounts a list of them.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-fn table(status: &Status) -> String {
-    let cache = &status.cache;
-    let mut lines = vec![
-        format!("source          {}", status.source),
-        format!("process         {}", status.pid),
-        format!(
-            "pending uploads {} ({})",
-            status.pending_uploads,
-            show_bytes(status.pending_bytes)
-        ),
-        format!("pending changes {}", status.pending_changes),
-        format!("state folder    {}", cache.dir.display()),
-        format!("cached          {}", show_bytes(cache.cached_bytes)),
-        format!("pinned          {}", show_bytes(cache.pinned_bytes)),
-        format!("not uploaded    {}", show_bytes(cache.staged_bytes)),
-        format!(
-            "dirty           {} (writers wait at {})",
-            show_bytes(cache.dirty_bytes),
-            show_bytes(cache.dirty_limit_bytes)
-        ),
-        format!("disk free       {}", show_bytes(cache.disk_free_bytes)),
-        format!("recovery folder {} file(s); `quayfs recover --list`", cache.recovery_files),
-    ];
-    lines.extend(status.failures.iter().map(|reason| format!("failed          {reason}")));
-    lines.extend(status.counters.iter().map(|(name, n)| format!("{name:<22} {n}")));
-    lines.join("\n")
+pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
+    match &args.dir {
+        Some(dir) => {
+            let status = mount::status(dir)?;
+            say(&if args.json {
+                serde_json::to_string(&status)?
+            } else {
+                page::page(&status, dir)
+            });
+            Ok(ExitCode::SUCCESS)
+        }
+        None => all(args),
+    }
+}
+
+/// Each mount, be it that it does not answer.
+fn all(args: &StatusArgs) -> Result<ExitCode> {
+    let dirs = mount::mounts()?;
+    let found: Vec<_> = dirs.iter().map(|dir| (dir, mount::status(dir))).collect();
+    let all_answer = found.iter().all(|(_, status)| status.is_ok());
+    let code = if all_answer { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if args.json {
+        let list: Result<Vec<Value>> =
+            found.iter().map(|(dir, found)| object(dir, found)).collect();
+        say(&Value::from(list?).to_string());
+        return Ok(code);
+    }
+    if found.is_empty() {
+        complain("nothing is mounted; `quayfs mount URL DIR` mounts");
+    }
+    let pages = found.iter().map(|(dir, found)| match found {
+        Ok(status) => page::page(status, dir),
+        Err(error) => format!("{}: {error}", dir.display()),
+    });
+    say(&pages.collect::<Vec<_>>().join("\n\n"));
+    Ok(code)
+}
+
+fn object(dir: &Path, found: &Result<Status, mount::Error>) -> Result<Value> {
+    let dir = dir.display().to_string();
+    Ok(match found {
+        Ok(status) => {
+            let mut object = serde_json::to_value(status)?;
+            object["dir"] = dir.into();
+            object
+        }
+        Err(error) => json!({ "dir": dir, "error": error.to_string() }),
+    })
 }

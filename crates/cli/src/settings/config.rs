@@ -1,25 +1,31 @@
 //! The settings as a mount takes them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mount::{
-    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, Location, Looks,
-    PassthroughWish, S3Settings, Trust,
+    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, InsightSettings, Location,
+    LogOptions, LogTarget, Looks, PassthroughWish, PriceChanges, Prices, S3Settings, SlowTarget,
+    Trust,
 };
 
 use super::credentials;
-use super::flags::{Settings, StoreSettings};
+use super::flags::{LogSettings, Settings, StoreSettings};
 use super::state_dir::state_dir;
 use crate::units::CacheSize;
 
 /// How much of the disk the cache leaves to others.
 const KEPT_FREE_PERCENT: u8 = 10;
 
+/// What is slow, for who names a file for slow calls and no time.
+const SLOW_ELSE: Duration = Duration::from_secs(1);
+
 /// A mount of `location` at `dir`.
 pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Result<Config> {
     let Settings { store, disk, tuning, .. } = settings;
     Ok(Config {
+        insight: insight(settings, &location),
         gcs: credentials::gcs(store, &location)?,
         azure: credentials::azure(store, &location)?,
         location,
@@ -54,6 +60,47 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
             PassthroughWish::Wanted
         },
     })
+}
+
+/// All but the log, which is not started yet.
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn insight(
+    Settings { logs, metrics, prices, .. }: &Settings,
+    location: &Location,
+) -> InsightSettings {
+    let slow_else = logs.slow_log_file.as_ref().map(|_| SLOW_ELSE);
+    let changes = PriceChanges {
+        currency: prices.price_currency.clone(),
+        read_per_1000: prices.price_reads,
+        list_per_1000: prices.price_lists,
+        write_per_1000: prices.price_writes,
+        delete_per_1000: prices.price_deletes,
+        received_per_gib: prices.price_received,
+        sent_per_gib: prices.price_sent,
+    };
+    InsightSettings {
+        prices: Prices::of(location).with(&changes),
+        slow_calls: logs.slow_log.or(slow_else),
+        metrics_listen: metrics.metrics_listen,
+        metrics_file: metrics.metrics_file.clone(),
+        log: None,
+        role: std::env::var("AWS_ROLE_ARN").ok().filter(|role| !role.is_empty()),
+    }
+}
+
+/// How and where to log: to `own` where nobody names a file.
+pub(crate) fn log(logs: &LogSettings, own: LogTarget) -> LogOptions {
+    let slow = match (&logs.slow_log_file, logs.slow_log) {
+        (Some(file), _) => SlowTarget::File(file.clone()),
+        (None, Some(_)) => SlowTarget::Log,
+        (None, None) => SlowTarget::None,
+    };
+    LogOptions {
+        target: logs.log_file.clone().map_or(own, LogTarget::File),
+        format: logs.log_format,
+        filter: logs.log_level.clone(),
+        slow,
+    }
 }
 
 fn trust(is_granted: bool) -> Trust {

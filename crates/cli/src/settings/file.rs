@@ -113,10 +113,7 @@ impl Reader<'_> {
             let setting = setting.ok_or_else(|| self.unknown(at, key))?;
             let value = item.as_value().and_then(text).ok_or_else(|| {
                 let kind = item.type_name();
-                self.wrong(
-                    at,
-                    &format!("{key}: wants text, a whole number, true or false, not {kind}"),
-                )
+                self.wrong(at, &format!("{key}: wants text, a number, true or false, not {kind}"))
             })?;
             let value =
                 if setting.is_path { self.absolute(at, key, &value)? } else { value.into() };
@@ -178,7 +175,8 @@ fn text(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.value().clone()),
         Value::Integer(number) => Some(number.value().to_string()),
         Value::Boolean(switch) => Some(switch.value().to_string()),
-        Value::Float(_) | Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
+        Value::Float(number) => Some(number.value().to_string()),
+        Value::Datetime(_) | Value::Array(_) | Value::InlineTable(_) => None,
     }
 }
 
@@ -244,8 +242,8 @@ mod tests {
             ),
             ("cache-size = 1\n", ":1: cache-size belongs in a section: write [general] above it"),
             ("\n[genral]\n", ":2: unknown section [genral]; did you mean general?"),
-            ("[general]\nuid = 1.5\n", ":2: uid: wants text, a whole number"),
-            ("[general]\nuid = [1]\n", ":2: uid: wants text, a whole number"),
+            ("[general]\nuid = 1979-05-27\n", ":2: uid: wants text, a number"),
+            ("[general]\nuid = [1]\n", ":2: uid: wants text, a number"),
             ("[bucket.\"data\"]\n", ":1: data: not a URL that quayfs can mount"),
             ("[bucket]\nuid = 1\n", ":2: uid: write [bucket."),
             ("[general]\nuid = 1\nuid = 2\n", ":3: duplicate key"),

@@ -7,16 +7,18 @@
     reason = "the comments are the help that people read in a terminal"
 )]
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use mount::{Attributes, Commit, DirtyLimit};
+use mount::{Attributes, Commit, DirtyLimit, LogFormat};
 
 use super::profile::Profile;
 use crate::units::{
-    CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, permissions,
+    CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, log_format,
+    permissions, price,
 };
 
 /// All settings of a mount.
@@ -62,6 +64,10 @@ pub(crate) struct Settings {
     pub(crate) tuning: TuningSettings,
     #[command(flatten)]
     pub(crate) logs: LogSettings,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsSettings,
+    #[command(flatten)]
+    pub(crate) prices: PriceSettings,
 }
 
 /// Those that every command takes which reaches a store.
@@ -160,4 +166,53 @@ pub(crate) struct LogSettings {
     /// What to log: error, warn, info, debug or trace.
     #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Logs")]
     pub(crate) log_level: String,
+    /// How to log: text, json (an object a line), or journald (systemd's journal gets fields).
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = log_format, help_heading = "Logs")]
+    pub(crate) log_format: LogFormat,
+    /// Log calls that take longer than this, with path, bytes, time and number of requests
+    /// [default: none are, or those over 1s with --slow-log-file].
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, help_heading = "Logs")]
+    pub(crate) slow_log: Option<Duration>,
+    /// Where to log slow calls [default: where all else is logged].
+    #[arg(long, value_name = "FILE", help_heading = "Logs")]
+    pub(crate) slow_log_file: Option<PathBuf>,
+}
+
+/// What is handed out to who gathers figures.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MetricsSettings {
+    /// Answer to GET /metrics here, for Prometheus, such as 127.0.0.1:9464. Whoever reaches the port may
+    /// read; there are no names of files in it.
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Metrics")]
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Write metrics to this file every 15 s, as OpenMetrics text.
+    #[arg(long, value_name = "FILE", help_heading = "Metrics")]
+    pub(crate) metrics_file: Option<PathBuf>,
+}
+
+/// What requests cost, where it is not what the cloud's list says.
+#[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the fields are the names of the flags")]
+pub(crate) struct PriceSettings {
+    /// The currency of all prices [default: USD].
+    #[arg(long, value_name = "NAME", help_heading = "Prices")]
+    pub(crate) price_currency: Option<String>,
+    /// Price of 1,000 requests that read an object or ask of it [default: 0.0004, as all three clouds take].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_reads: Option<f64>,
+    /// Price of 1,000 pages of listings [default: 0.005].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_lists: Option<f64>,
+    /// Price of 1,000 requests that write or copy [default: 0.005].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_writes: Option<f64>,
+    /// Price of 1,000 removals [default: 0].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_deletes: Option<f64>,
+    /// Price of a GiB from the store [default: 0, as within a region].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_received: Option<f64>,
+    /// Price of a GiB to the store [default: 0].
+    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    pub(crate) price_sent: Option<f64>,
 }

@@ -22,7 +22,7 @@ mod resolve;
 mod state_dir;
 mod table;
 
-pub(crate) use config::config;
+pub(crate) use config::{config, log};
 pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;
 pub(crate) use merge::{Given, Origin};

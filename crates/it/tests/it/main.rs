@@ -26,6 +26,7 @@ mod files;
 mod folder;
 mod full_disk;
 mod holes;
+mod insight;
 mod keeping;
 mod layers;
 mod listings;

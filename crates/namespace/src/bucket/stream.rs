@@ -13,6 +13,7 @@ use base::{Ino, Name};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use remote::{Key, ListRequest, Page};
+use tracing::Instrument as _;
 
 use super::attributes::dress::Sight;
 use super::changes::Ticket;
@@ -73,7 +74,8 @@ impl Shared {
             Stream { began: now, ticket: Arc::clone(&ticket), listing: listing.downgrade() };
         state.streams.insert(dir, stream);
         let trip = Trip { dir, prefix, how, ticket: Some(ticket), filling };
-        tokio::spawn(Arc::clone(self).stream(trip));
+        // Requests are told in the log with the call for which they are sent.
+        tokio::spawn(Arc::clone(self).stream(trip).in_current_span());
         Ok(listing)
     }
 

@@ -131,6 +131,11 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
+    /// When the token that is in use ends; one that has ended is replaced at the next call.
+    pub(super) fn token_ends_secs(&self) -> Option<i64> {
+        self.tokens.ends_secs().filter(|&ends| self.clock.wall().secs < ends)
+    }
+
     pub(super) fn new(options: &GcsOptions, clock: Arc<dyn Clock>) -> Result<Bucket> {
         let refuse = |words: &str| {
             let key = Key::from(options.bucket.as_str());

@@ -6,6 +6,7 @@ use base::Rng;
 use bytes::Bytes;
 use http::Method;
 
+use crate::identity::Identity;
 use crate::upload_id::Aborted;
 use crate::{
     Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Metadata, Page, Result, Trouble,
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) parts: Key,
     pub(super) rng: Arc<Rng>,
     pub(super) aborted: Aborted,
+    /// As whom it is asked, but for the end of the token.
+    pub(super) identity: Identity,
 }
 
 /// The query that asks for `condition`, which is about the object `key`.

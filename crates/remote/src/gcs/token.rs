@@ -111,6 +111,13 @@ impl Tokens {
         }
     }
 
+    /// When the token that is in use ends.
+    pub(super) fn ends_secs(&self) -> Option<i64> {
+        let latest = self.latest.lock();
+        let token = latest.as_ref()?.peek()?.as_ref().ok()?;
+        Some(token.ends_secs)
+    }
+
     /// Forgets a token that the store did not take. Says whether there may be a better one.
     pub(super) fn drop(&self, token: &Secret) -> bool {
         let mut latest = self.latest.lock();

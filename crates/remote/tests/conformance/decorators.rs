@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, Clock as _, Counter, ManualClock, Metrics, Rng};
+use base::{ByteRange, Clock as _, Counter, ManualClock, Metrics, Rng, Timing};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use quayfs_remote::fake::Op;
@@ -215,7 +215,8 @@ async fn a_body_keeps_its_turn_until_it_is_let_go() {
 #[tokio::test]
 async fn calls_bytes_and_failures_are_counted() {
     let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
-    let meter = Meter::new(Arc::new(fake.clone()), Arc::clone(&metrics));
+    let clock = Arc::new(ManualClock::default());
+    let meter = Meter::new(Arc::new(fake.clone()), Arc::clone(&metrics), Arc::clone(&clock) as _);
     meter.put(&key("a"), "12345".into(), &plainly()).await.unwrap();
     let range = ByteRange::new(1, 4).unwrap();
     let body = meter.get(&key("a"), range, None).await.unwrap();
@@ -235,6 +236,28 @@ async fn calls_bytes_and_failures_are_counted() {
     ] {
         assert_eq!(metrics.value(counter), want, "{}", counter.name());
     }
+    for (timing, want) in [
+        (Timing::StorePut, 1),
+        (Timing::StoreGet, 1),
+        (Timing::StoreHead, 2),
+        (Timing::StoreList, 0),
+    ] {
+        assert_eq!(metrics.times(timing).count(), want, "{}", timing.name());
+    }
+}
+
+#[tokio::test]
+async fn a_get_takes_until_its_last_byte_is_here_or_nobody_wants_it() {
+    let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
+    fake.insert(&key("a"), "12345", Metadata::new());
+    let clock = Arc::new(ManualClock::default());
+    let meter = Meter::new(Arc::new(fake), Arc::clone(&metrics), Arc::clone(&clock) as _);
+    let body = meter.get(&key("a"), ByteRange::new(0, 5).unwrap(), None).await.unwrap();
+    assert_eq!(metrics.times(Timing::StoreGet).count(), 0);
+    clock.advance(Duration::from_millis(70));
+    drop(body);
+    let times = metrics.times(Timing::StoreGet);
+    assert_eq!((times.count(), times.max()), (1, Duration::from_millis(70)));
 }
 
 #[tokio::test]

@@ -75,7 +75,8 @@ async fn gcs_keeps_the_promises() {
 #[tokio::test]
 async fn decorators_keep_the_promises() {
     let metrics = Arc::new(Metrics::new());
-    let metered = Meter::new(Arc::new(Fake::new()), Arc::clone(&metrics));
+    let metered =
+        Meter::new(Arc::new(Fake::new()), Arc::clone(&metrics), Arc::new(SystemClock::new()));
     let limited = Limit::new(Arc::new(metered), 3);
     let retried = Retry::new(
         Arc::new(limited),

@@ -39,14 +39,15 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
 
 fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> Result<()> {
     let settings = sources.resolve(Some(&location))?.settings;
-    let config = settings::config(location, dir, &settings)?;
+    let mut config = settings::config(location, dir, &settings)?;
     settings::make_state_dir(&config.state_dir)?;
-    let log = match settings.logs.log_file {
-        Some(file) => LogTarget::File(file),
-        None if args.detach => LogTarget::File(config.state_dir.join("quayfs.log")),
-        None => LogTarget::Terminal,
+    let own = if args.detach {
+        LogTarget::File(config.state_dir.join("quayfs.log"))
+    } else {
+        LogTarget::Terminal
     };
-    mount::start_logging(&log, &settings.logs.log_level).context("cannot start the log")?;
+    let log = settings::log(&settings.logs, own);
+    config.insight.log = Some(mount::start_logging(&log).context("cannot start the log")?);
     let mut detached = Ok(());
     let buckets = Arc::new(EachBucket::new(sources, &config.dir));
     mount::serve(&config, buckets, |notices| {

@@ -1,0 +1,168 @@
+//! The page that people read. Pure.
+
+use std::path::Path;
+
+use mount::{CostStatus, CredentialsStatus, Status, TimesStatus, UploadState};
+
+use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
+
+/// Files that are named; the rest is counted, and `--json` has more.
+const UPLOADS_SHOWN: usize = 10;
+
+/// What a mount says of itself.
+pub(super) fn page(status: &Status, dir: &Path) -> String {
+    let mut lines = head(status, dir);
+    lines.push(String::new());
+    lines.extend(uploads(status));
+    lines.extend(disk(status));
+    lines.push(entry("reads", &hits(status)));
+    let now = &status.throughput;
+    lines.push(entry(
+        "now",
+        &format!(
+            "read {}, written {}, from the store {}, to the store {}",
+            show_rate(now.read_bytes),
+            show_rate(now.written_bytes),
+            show_rate(now.received_bytes),
+            show_rate(now.sent_bytes)
+        ),
+    ));
+    lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
+    lines.push(entry("cost", &cost(&status.cost)));
+    lines.extend(table("requests to the store", &status.requests, Some(&status.cost.currency)));
+    lines.extend(table("calls of programs", &status.calls, None));
+    lines.join("\n")
+}
+
+fn head(status: &Status, dir: &Path) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} on {}: {}, mounted for {} by process {}",
+        status.source,
+        dir.display(),
+        status.health.word(),
+        show_time(status.mounted_secs),
+        status.pid
+    )];
+    lines.extend(status.health_why.iter().map(|why| format!("  ! {why}")));
+    lines
+}
+
+fn uploads(status: &Status) -> Vec<String> {
+    let mut to_do = Vec::new();
+    if 0 < status.pending_uploads {
+        let bytes = show_bytes(status.pending_bytes);
+        to_do.push(format!("{} pending, {bytes}", files(status.pending_uploads)));
+    }
+    if 0 < status.pending_changes {
+        to_do.push(format!("{} of names pending", plural(status.pending_changes, "change")));
+    }
+    if to_do.is_empty() {
+        to_do.push("none: everything is in the bucket".to_owned());
+    }
+    let mut lines = vec![entry("uploads", &to_do.join(", "))];
+    for upload in status.uploads.iter().take(UPLOADS_SHOWN) {
+        let state = match upload.state {
+            UploadState::Waiting => "waiting",
+            UploadState::UnderWay => "under way",
+            UploadState::Failed => "failed",
+        };
+        let path = if upload.path.is_empty() { "(removed)" } else { &upload.path };
+        let reason = upload.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let bytes = show_bytes(upload.bytes);
+        lines.push(entry("", &format!("{state:<9}  {path} ({bytes}){reason}")));
+    }
+    let more = status.pending_uploads.saturating_sub(UPLOADS_SHOWN as u64);
+    if 0 < more {
+        lines.push(entry("", &format!("and {} more; --json names them", files(more))));
+    }
+    lines
+}
+
+fn disk(status: &Status) -> Vec<String> {
+    let cache = &status.cache;
+    let mut lines = vec![entry(
+        "cache",
+        &format!(
+            "{} cached, {} free on the disk of {}",
+            show_bytes(cache.cached_bytes),
+            show_bytes(cache.disk_free_bytes),
+            cache.dir.display()
+        ),
+    )];
+    if 0 < cache.pinned_bytes {
+        lines.push(entry("", &format!("{} pinned", show_bytes(cache.pinned_bytes))));
+    }
+    if 0 < cache.staged_bytes {
+        lines.push(entry(
+            "",
+            &format!(
+                "{} not uploaded, {} of them written here; with {} writers wait",
+                show_bytes(cache.staged_bytes),
+                show_bytes(cache.dirty_bytes),
+                show_bytes(cache.dirty_limit_bytes)
+            ),
+        ));
+    }
+    lines
+}
+
+fn hits(status: &Status) -> String {
+    match status.hit_ratio {
+        Some(ratio) => format!("{:.1} % of the bytes were here already", 100.0 * ratio),
+        None => "none yet".to_owned(),
+    }
+}
+
+fn credentials(who: &CredentialsStatus) -> String {
+    let name = format!("{} {}", who.kind, who.name).trim_end().to_owned();
+    let left = who.left_secs.map(|left| match left {
+        0 => "which has ended".to_owned(),
+        left => format!("good for another {}", show_time(left)),
+    });
+    [Some(name), who.role.clone(), left].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn cost(cost: &CostStatus) -> String {
+    let CostStatus { currency, list, requests, transfer } = cost;
+    let sum = show_money(requests + transfer, currency);
+    let transfer = if 0.0 < *transfer {
+        format!(", {} of it for bytes", show_money(*transfer, currency))
+    } else {
+        String::new()
+    };
+    format!("{sum} since it was mounted{transfer}; prices: {list}")
+}
+
+/// One line a kind, the columns aligned.
+fn table(title: &str, kinds: &[TimesStatus], currency: Option<&str>) -> Vec<String> {
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let line = |cells: [&str; 6]| {
+        let [kind, count, p50, p99, max, cost] = cells;
+        let line = format!("  {kind:<22}{count:>12}{p50:>11}{p99:>11}{max:>11}{cost:>14}");
+        line.trim_end().to_owned()
+    };
+    let mut lines = vec![
+        String::new(),
+        line([title, "count", "p50", "p99", "max", currency.unwrap_or_default()]),
+    ];
+    lines.extend(kinds.iter().map(|kind| {
+        let [p50, p99, max] = [kind.p50_ms, kind.p99_ms, kind.max_ms].map(show_millis);
+        let cost = kind.cost.map(|cost| format!("{cost:.4}")).unwrap_or_default();
+        line([&format!("  {}", kind.kind), &show_count(kind.count), &p50, &p99, &max, &cost])
+    }));
+    lines
+}
+
+fn entry(name: &str, text: &str) -> String {
+    format!("  {name:<12} {text}")
+}
+
+fn files(count: u64) -> String {
+    plural(count, "file")
+}
+
+fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", show_count(count)) }
+}

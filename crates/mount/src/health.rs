@@ -1,0 +1,121 @@
+//! How a mount is, in one word, and why. Pure.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How a mount is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// Nothing to say.
+    Ok,
+    /// It works on: programs may have to wait.
+    Busy,
+    /// It works, but somebody should look.
+    Degraded,
+    /// Bytes or names could not be brought into the bucket.
+    Failing,
+}
+
+/// What is known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts<'a> {
+    pub(crate) failures: &'a [String],
+    pub(crate) recovery_files: u64,
+    pub(crate) dirty_bytes: u64,
+    pub(crate) dirty_limit_bytes: u64,
+    pub(crate) disk_free_bytes: u64,
+    /// Requests to the store that failed, a second, lately.
+    pub(crate) errors_per_second: f64,
+    /// How long the credentials are still good for, if that is known.
+    pub(crate) credentials_left: Option<Duration>,
+}
+
+/// With less of the disk free it is soon full.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+
+impl Health {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Health::Ok => "ok",
+            Health::Busy => "busy",
+            Health::Degraded => "degraded",
+            Health::Failing => "failing",
+        }
+    }
+}
+
+/// The worst of what is known, and all that is worth saying, worst first.
+pub(crate) fn judge(facts: &Facts<'_>) -> (Health, Vec<String>) {
+    let mut found: Vec<(Health, String)> = Vec::new();
+    match facts.failures {
+        [] => {}
+        [one] => found.push((Health::Failing, format!("1 upload or change failed: {one}"))),
+        [first, ..] => {
+            let count = facts.failures.len();
+            found.push((Health::Failing, format!("{count} uploads or changes failed: {first}, …")));
+        }
+    }
+    if facts.credentials_left == Some(Duration::ZERO) {
+        found.push((Health::Failing, "the credentials have ended".to_owned()));
+    }
+    if 0.0 < facts.errors_per_second {
+        let text = "requests to the store failed within the last two minutes, and were repeated";
+        found.push((Health::Degraded, text.to_owned()));
+    }
+    if 0 < facts.recovery_files {
+        let text =
+            format!("{} file(s) in recovery/: `quayfs recover --list`", facts.recovery_files);
+        found.push((Health::Degraded, text));
+    }
+    if facts.disk_free_bytes < FREE_BYTES_MIN {
+        found.push((Health::Degraded, "the disk of the state folder is nearly full".to_owned()));
+    }
+    if 0 < facts.dirty_bytes && facts.dirty_limit_bytes <= facts.dirty_bytes {
+        found.push((Health::Busy, "writers wait for uploads: --dirty-limit is reached".to_owned()));
+    }
+    found.sort_by_key(|(health, _)| std::cmp::Reverse(*health));
+    let worst = found.first().map_or(Health::Ok, |(health, _)| *health);
+    (worst, found.into_iter().map(|(_, why)| why).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Facts, Health, judge};
+
+    fn fine() -> Facts<'static> {
+        Facts { disk_free_bytes: 1 << 40, dirty_limit_bytes: 1 << 30, ..Facts::default() }
+    }
+
+    #[test]
+    fn the_worst_fact_gives_the_word_and_each_says_why() {
+        let failures = ["a.txt: denied".to_owned(), "b.txt: denied".to_owned()];
+        for (facts, want, words) in [
+            (fine(), Health::Ok, &[][..]),
+            (Facts { dirty_bytes: 1 << 30, ..fine() }, Health::Busy, &["--dirty-limit"]),
+            (Facts { disk_free_bytes: 1, ..fine() }, Health::Degraded, &["nearly full"]),
+            (Facts { recovery_files: 2, ..fine() }, Health::Degraded, &["2 file(s)"]),
+            (
+                Facts { failures: &failures, errors_per_second: 0.5, ..fine() },
+                Health::Failing,
+                &["2 uploads or changes failed: a.txt", "repeated"],
+            ),
+            (
+                Facts { credentials_left: Some(Duration::ZERO), ..fine() },
+                Health::Failing,
+                &["have ended"],
+            ),
+            (Facts { credentials_left: Some(Duration::MAX), ..fine() }, Health::Ok, &[]),
+        ] {
+            let (health, why) = judge(&facts);
+            assert_eq!((health, why.len()), (want, words.len()), "{why:?}");
+            for (why, word) in why.iter().zip(words) {
+                assert!(why.contains(word), "{why}");
+            }
+        }
+    }
+}

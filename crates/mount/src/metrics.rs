@@ -1,0 +1,53 @@
+//! Metrics for programs that gather them: as text, over HTTP and in a file.
+
+mod file;
+mod http;
+mod page;
+mod text;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::config::InsightSettings;
+use crate::error::Error;
+use crate::report::Report;
+
+/// Who hands metrics out, for as long as it is not dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Exports {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Exports {
+    /// Begins what `settings` ask for.
+    pub(crate) fn start(
+        settings: &InsightSettings,
+        report: &Arc<Report>,
+        runtime: &Runtime,
+    ) -> Result<Exports, Error> {
+        let mut exports = Exports::default();
+        if let Some(address) = settings.metrics_listen {
+            let listener = runtime.block_on(listen(address))?;
+            exports.tasks.push(runtime.spawn(http::serve(listener, Arc::clone(report))));
+        }
+        if let Some(path) = &settings.metrics_file {
+            exports.tasks.push(runtime.spawn(file::keep(path.clone(), Arc::clone(report))));
+        }
+        Ok(exports)
+    }
+}
+
+impl Drop for Exports {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, Error> {
+    let what = "cannot listen at the address of --metrics-listen";
+    let listener = tokio::net::TcpListener::bind(address).await;
+    listener.map_err(|source| Error::System { what, source })
+}

@@ -1,0 +1,153 @@
+//! Around every call of the kernel: how long it took, a span that ties it to its requests to the store, a
+//! line when it was slow, and what it says of hot files.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::call::{Subject, bytes_of};
+use crate::hot::Hot;
+use crate::telemetry;
+use crate::volumes::Volumes;
+use base::{Clock, Errno, Ino, Metrics, Timing};
+use fuse::{Answer, Caller, Reply, Request, Service};
+use tracing::Instrument as _;
+use tracing::Span;
+
+/// A file system whose calls are observed.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    inner: Arc<dyn Service>,
+    observer: Arc<Observer>,
+}
+
+/// What observes.
+pub(crate) struct Observer {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hot: Arc<Hot>,
+    pub(crate) volumes: Arc<Volumes>,
+    /// Calls that take longer are logged.
+    pub(crate) slow: Option<Duration>,
+    /// The number of the last call that was logged.
+    pub(crate) last: AtomicU64,
+}
+
+/// A call that is not answered yet.
+struct Call {
+    observer: Arc<Observer>,
+    timing: Timing,
+    ino: Ino,
+    /// Where calls may be logged by name.
+    name: Option<Vec<u8>>,
+    bytes: u64,
+    begun: Duration,
+    span: Span,
+}
+
+impl Observed {
+    pub(crate) fn new(inner: Arc<dyn Service>, observer: Observer) -> Observed {
+        Observed { inner, observer: Arc::new(observer) }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("slow", &self.slow).finish_non_exhaustive()
+    }
+}
+
+impl Service for Observed {
+    fn serve(&self, caller: Caller, request: Request<'_>) -> Answer {
+        let call = self.observer.begin(&request);
+        let answer = call.span.in_scope(|| self.inner.serve(caller, request));
+        match answer {
+            Answer::Now(answer) => {
+                call.end(&answer);
+                Answer::Now(answer)
+            }
+            Answer::Later(work) => {
+                let span = call.span.clone();
+                let observed = async move {
+                    let answer = work.await;
+                    call.end(&answer);
+                    answer
+                };
+                Answer::Later(Box::pin(observed.instrument(span)))
+            }
+        }
+    }
+}
+
+impl Observer {
+    fn begin(self: &Arc<Self>, request: &Request<'_>) -> Call {
+        let Subject { timing, ino, name, bytes } = Subject::of(request);
+        let span = tracing::debug_span!(
+            target: "quayfs_mount::call",
+            "call",
+            request = self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            op = timing.name(),
+        );
+        Call {
+            name: name.filter(|_| self.slow.is_some()).map(<[u8]>::to_vec),
+            observer: Arc::clone(self),
+            timing,
+            ino,
+            bytes,
+            begun: self.clock.monotonic(),
+            span,
+        }
+    }
+}
+
+impl Call {
+    fn end(self, answer: &Result<Reply, Errno>) {
+        let Observer { metrics, clock, hot, slow, .. } = &*self.observer;
+        let now = clock.monotonic();
+        let took = now.saturating_sub(self.begun);
+        metrics.record(self.timing, took);
+        let bytes = self.bytes.max(bytes_of(answer));
+        if self.timing == Timing::Read {
+            hot.note(self.ino, (bytes, 0), now);
+        } else if self.timing == Timing::Write {
+            hot.note(self.ino, (0, bytes), now);
+        }
+        let errno = answer.as_ref().err().map(tracing::field::display);
+        self.span.in_scope(|| {
+            let ino = self.ino.0;
+            tracing::debug!(target: "quayfs_mount::call", ino, bytes, ?took, errno, "answered");
+        });
+        if slow.is_some_and(|slow| slow <= took) {
+            self.span.in_scope(|| self.tell_slow(took, bytes, answer));
+        }
+    }
+
+    fn tell_slow(&self, took: Duration, bytes: u64, answer: &Result<Reply, Errno>) {
+        let path = self.path();
+        tracing::warn!(
+            target: "slow",
+            op = self.timing.name(),
+            path = %String::from_utf8_lossy(&path),
+            bytes,
+            ?took,
+            requests = telemetry::requests_of(&self.span),
+            errno = answer.as_ref().err().map(tracing::field::display),
+            "a slow call"
+        );
+    }
+
+    /// The path of what it was about, below the mount.
+    fn path(&self) -> Vec<u8> {
+        let path = match self.observer.volumes.path(self.ino) {
+            Some(path) if path.is_empty() => b".".to_vec(),
+            Some(path) => path,
+            None => format!("inode-{}", self.ino.0).into_bytes(),
+        };
+        match &self.name {
+            None => path,
+            Some(name) if path == b"." => name.clone(),
+            Some(name) => [&path, &b"/"[..], name].concat(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Puts together what a mount says of itself.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Counter, Metrics, Party, Timestamp, Timing};
+use remote::Identity;
+use vfs::{PendingFile, Stage};
+
+use crate::assemble::Common;
+use crate::health::{self, Facts};
+use crate::hot::Hot;
+use crate::prices::Prices;
+use crate::samples::Samples;
+use crate::status::{
+    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, UploadState,
+    UploadStatus,
+};
+use crate::volumes::Volumes;
+
+/// Files that are named at most. More are counted.
+const UPLOADS_MAX: usize = 1000;
+const HOT_MAX: usize = 100;
+
+/// What is reported on.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) volumes: Arc<Volumes>,
+    pub(crate) common: Common,
+    pub(crate) source: String,
+    pub(crate) state_dir: PathBuf,
+    pub(crate) prices: Prices,
+    /// When it was mounted.
+    pub(crate) begun: Duration,
+    pub(crate) samples: Arc<Samples>,
+    pub(crate) hot: Arc<Hot>,
+    /// The role that credentials of AWS are for.
+    pub(crate) role: Option<String>,
+}
+
+impl Report {
+    /// How the mount is.
+    pub(crate) async fn status(&self) -> io::Result<Status> {
+        let Common { metrics, clock, .. } = &self.common;
+        let pending = self.volumes.pending();
+        let cache = self.cache()?;
+        let identities = self.volumes.identities().await;
+        let ends = identities.iter().filter_map(|identity| identity.expires);
+        let left = ends.map(|end| left_secs(end, clock.wall())).min();
+        let facts = Facts {
+            failures: &pending.failures,
+            recovery_files: cache.recovery_files,
+            dirty_bytes: cache.dirty_bytes,
+            dirty_limit_bytes: cache.dirty_limit_bytes,
+            disk_free_bytes: cache.disk_free_bytes,
+            errors_per_second: self.samples.lately().errors,
+            credentials_left: left.map(Duration::from_secs),
+        };
+        let (health, health_why) = health::judge(&facts);
+        let requests = times(metrics, Party::Store, Some(&self.prices));
+        Ok(Status {
+            source: self.source.clone(),
+            pid: std::process::id(),
+            health,
+            health_why,
+            mounted_secs: clock.monotonic().saturating_sub(self.begun).as_secs(),
+            pending_uploads: pending.files,
+            pending_bytes: pending.bytes,
+            pending_changes: pending.changes,
+            uploads: self.volumes.pending_files(UPLOADS_MAX).into_iter().map(upload).collect(),
+            failures: pending.failures,
+            cache,
+            hit_ratio: hit_ratio(metrics),
+            throughput: self.samples.now(),
+            cost: self.cost(&requests),
+            requests,
+            calls: times(metrics, Party::Kernel, None),
+            credentials: identities.into_iter().map(|who| self.credentials(who)).collect(),
+            counters: metrics
+                .snapshot()
+                .map(|(counter, n)| (counter.name().to_owned(), n))
+                .collect(),
+        })
+    }
+
+    /// How the mount is and was in the last minutes.
+    pub(crate) async fn live(&self) -> io::Result<Live> {
+        let hottest = self.hot.hottest(HOT_MAX, self.common.clock.as_ref());
+        let hot = hottest.into_iter().map(|(ino, heat)| HotFile {
+            path: text(self.volumes.path(ino)),
+            read_bytes: heat.read_bytes,
+            written_bytes: heat.written_bytes,
+            calls: heat.calls,
+        });
+        let (hot, history) = (hot.collect(), self.samples.history());
+        Ok(Live { status: self.status().await?, history, hot })
+    }
+
+    fn cache(&self) -> io::Result<CacheStatus> {
+        let usage = self.common.store.usage().map_err(io::Error::other)?;
+        let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
+        let dirty = self.volumes.dirty().map_err(io::Error::other)?;
+        Ok(CacheStatus {
+            dir: self.state_dir.clone(),
+            cached_bytes: usage.cached_bytes,
+            staged_bytes: usage.staged_bytes,
+            dirty_bytes: dirty.bytes,
+            dirty_limit_bytes: dirty.limit_bytes,
+            pinned_bytes: self.common.store.pinned_bytes().map_err(io::Error::other)?,
+            disk_free_bytes: usage.disk_free_bytes,
+            recovery_files: kept.len() as u64,
+        })
+    }
+
+    fn cost(&self, requests: &[TimesStatus]) -> CostStatus {
+        let metrics = &self.common.metrics;
+        let received = metrics.value(Counter::RemoteGetBytes);
+        let sent = metrics.value(Counter::RemotePutBytes);
+        CostStatus {
+            currency: self.prices.currency.clone(),
+            list: self.prices.list.clone(),
+            requests: requests.iter().filter_map(|kind| kind.cost).sum(),
+            transfer: self.prices.bytes(received, sent),
+        }
+    }
+
+    fn credentials(&self, who: Identity) -> CredentialsStatus {
+        CredentialsStatus {
+            role: self.role.clone().filter(|_| who.kind.starts_with("temporary")),
+            kind: who.kind.to_owned(),
+            name: who.name,
+            expires: who.expires.map(|end| end.secs),
+            left_secs: who.expires.map(|end| left_secs(end, self.common.clock.wall())),
+        }
+    }
+}
+
+fn left_secs(end: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(end.secs - now.secs).unwrap_or_default()
+}
+
+/// Of the bytes that programs read the part that was here.
+#[expect(clippy::cast_precision_loss, reason = "a ratio")]
+fn hit_ratio(metrics: &Metrics) -> Option<f64> {
+    let read = metrics.value(Counter::FuseReadBytes);
+    // What is fetched as a guess and read later is fetched all the same.
+    let fetched = metrics.value(Counter::RemoteGetBytes);
+    (0 < read).then(|| 1.0 - fetched.min(read) as f64 / read as f64)
+}
+
+/// What was timed, without what never happened.
+fn times(metrics: &Metrics, party: Party, prices: Option<&Prices>) -> Vec<TimesStatus> {
+    let of_party = Timing::ALL.iter().filter(|timing| timing.party() == party);
+    let all = of_party.map(|&timing| (timing, metrics.times(timing)));
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+    all.filter(|(_, times)| 0 < times.count())
+        .map(|(timing, times)| TimesStatus {
+            kind: timing.name().to_owned(),
+            count: times.count(),
+            p50_ms: ms(times.percentile(50)),
+            p99_ms: ms(times.percentile(99)),
+            max_ms: ms(times.max()),
+            cost: prices.map(|prices| prices.requests(timing, times.count())),
+        })
+        .collect()
+}
+
+fn upload(file: PendingFile) -> UploadStatus {
+    let (state, reason) = match file.stage {
+        Stage::Waiting => (UploadState::Waiting, None),
+        Stage::UnderWay => (UploadState::UnderWay, None),
+        Stage::Failed(reason) => (UploadState::Failed, Some(reason)),
+    };
+    UploadStatus { path: text(file.path), bytes: file.bytes, state, reason }
+}
+
+fn text(path: Option<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&path.unwrap_or_default()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Counter, Metrics};
+
+    use super::hit_ratio;
+
+    #[test]
+    fn what_is_read_and_was_not_fetched_is_a_hit() {
+        for (read, fetched, want) in
+            [(0, 5, None), (100, 0, Some(1.0)), (100, 25, Some(0.75)), (100, 500, Some(0.0))]
+        {
+            let metrics = Metrics::new();
+            metrics.add(Counter::FuseReadBytes, read);
+            metrics.add(Counter::RemoteGetBytes, fetched);
+            assert_eq!(hit_ratio(&metrics), want);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a mount says of itself, as it is said over the control socket and by `status --json`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::health::Health;
+use crate::samples::Rates;
+
+/// What a mount says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// What is mounted.
+    pub source: String,
+    /// The process that serves it.
+    pub pid: u32,
+    /// How it is, in a word.
+    pub health: Health,
+    /// Why, worst first.
+    pub health_why: Vec<String>,
+    /// Seconds since it was mounted.
+    pub mounted_secs: u64,
+    /// Files that the bucket does not have yet.
+    pub pending_uploads: u64,
+    /// Their bytes.
+    pub pending_bytes: u64,
+    /// Changes of names that the bucket does not have yet.
+    #[serde(default)]
+    pub pending_changes: u64,
+    /// Why some of all these failed at the last try.
+    pub failures: Vec<String>,
+    /// The first of these files: those that failed, then those under way.
+    pub uploads: Vec<UploadStatus>,
+    /// The local disk.
+    pub cache: CacheStatus,
+    /// Of the bytes that programs read, passthrough apart, the part that did not have to be fetched; none if
+    /// nothing was read.
+    pub hit_ratio: Option<f64>,
+    /// The rates of the last seconds.
+    pub throughput: Rates,
+    /// Requests to the store, by kind; only those that there were.
+    pub requests: Vec<TimesStatus>,
+    /// Calls of the kernel, by operation; only those that there were.
+    pub calls: Vec<TimesStatus>,
+    /// What the requests cost.
+    pub cost: CostStatus,
+    /// As whom the store is asked; one for each bucket that takes credentials.
+    pub credentials: Vec<CredentialsStatus>,
+    /// What was counted, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// What a mount says of the local disk. All mounts of one state folder share it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CacheStatus {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// Bytes that the buckets have too.
+    pub cached_bytes: u64,
+    /// Bytes that are here only.
+    pub staged_bytes: u64,
+    /// What of these this mount has written.
+    #[serde(default)]
+    pub dirty_bytes: u64,
+    /// With so many of them writers wait for uploads.
+    #[serde(default)]
+    pub dirty_limit_bytes: u64,
+    /// What of the cache is pinned, when all of it is here.
+    #[serde(default)]
+    pub pinned_bytes: u64,
+    /// Free on the disk.
+    pub disk_free_bytes: u64,
+    /// Files in the recovery folder: bytes that could not be brought to a bucket.
+    pub recovery_files: u64,
+}
+
+/// A file that the bucket does not have yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UploadStatus {
+    /// Below the mount; empty if it has no name any more.
+    pub path: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// How far it is.
+    pub state: UploadState,
+    /// Why the last try failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How far an upload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UploadState {
+    /// Still being written, or waiting for its turn.
+    Waiting,
+    /// On its way.
+    UnderWay,
+    /// To be tried again.
+    Failed,
+}
+
+/// How long one kind of call or request took.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TimesStatus {
+    /// Which.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// Half of them took no longer, in milliseconds.
+    pub p50_ms: f64,
+    /// 99 of 100 took no longer.
+    pub p99_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+    /// What they cost, if they are requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// What a mount's requests cost.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CostStatus {
+    /// Such as `USD`.
+    pub currency: String,
+    /// Where the prices are from.
+    pub list: String,
+    /// The requests, since it was mounted.
+    pub requests: f64,
+    /// The bytes, since it was mounted.
+    pub transfer: f64,
+}
+
+/// Whose credentials are used. Never a secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CredentialsStatus {
+    /// Such as `access key`.
+    pub kind: String,
+    /// Whose.
+    pub name: String,
+    /// The role that they are for, where the environment names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// When they end, in seconds since 1970, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<i64>,
+    /// How many seconds are left until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_secs: Option<u64>,
+}
+
+/// A mount as it is now and was in the last two minutes, for who watches it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Live {
+    /// How it is now.
+    pub status: Status,
+    /// The rates of each second, oldest first.
+    pub history: Vec<Rates>,
+    /// The files that are read and written most.
+    pub hot: Vec<HotFile>,
+}
+
+/// A file that is in use just now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HotFile {
+    /// Below the mount; empty if it has no name any more.
+    pub path: String,
+    /// Bytes read a second.
+    pub read_bytes: f64,
+    /// Bytes written a second.
+    pub written_bytes: f64,
+    /// Calls a second.
+    pub calls: f64,
+}

@@ -1,0 +1,56 @@
+//! Which files the bucket does not have yet, for people who ask.
+
+use base::Ino;
+
+use crate::vfs::Vfs;
+
+/// A file that the bucket does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingFile {
+    /// The names above and of it, with slashes between them; `None` if it has no name any more.
+    pub path: Option<Vec<u8>>,
+    /// How long it is.
+    pub bytes: u64,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far the upload of a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing was tried yet, or it is still being written.
+    Waiting,
+    /// It is being uploaded.
+    UnderWay,
+    /// The last try failed, for this reason.
+    Failed(String),
+}
+
+impl Vfs {
+    /// The files that the bucket does not have yet, at most `files_max`: first what failed, then what is
+    /// under way.
+    pub fn pending_files(&self, files_max: usize) -> Vec<PendingFile> {
+        let mut dirty = self.files.dirty();
+        let failures = self.failures.lock().clone();
+        let is_failed = |ino: Ino| failures.contains_key(&ino);
+        dirty.sort_by_key(|file| {
+            (!is_failed(file.ino()), file.upload_under_way().is_none(), file.ino())
+        });
+        dirty.truncate(files_max);
+        let pending = dirty.iter().map(|file| PendingFile {
+            path: self.path(file.ino()),
+            bytes: file.size(),
+            stage: match (file.upload_under_way(), failures.get(&file.ino())) {
+                (Some(_), _) => Stage::UnderWay,
+                (None, Some(reason)) => Stage::Failed(reason.clone()),
+                (None, None) => Stage::Waiting,
+            },
+        });
+        pending.collect()
+    }
+
+    /// The names above and of `ino` with slashes between them; `None` if it has none.
+    pub fn path(&self, ino: Ino) -> Option<Vec<u8>> {
+        self.namespace.path(ino)
+    }
+}
