@@ -7,11 +7,14 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
 use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
 use crate::cmd::evict::EvictArgs;
+use crate::cmd::list::ListArgs;
 use crate::cmd::log_level::LogLevelArgs;
 use crate::cmd::man::ManArgs;
 use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
+use crate::cmd::run::RunArgs;
 use crate::cmd::status::StatusArgs;
+use crate::cmd::umount::UmountArgs;
 use crate::cmd::warm::WarmArgs;
 use crate::settings::{Flags, ReachSettings};
 
@@ -29,6 +32,10 @@ pub(crate) enum Command {
     Mount(Box<MountArgs>),
     /// Wait for pending uploads, then unmount.
     Umount(UmountArgs),
+    /// Show all mounts of this machine.
+    List(ListArgs),
+    /// Mount, run a command, wait until the bucket has everything, unmount.
+    Run(Box<RunArgs>),
     /// Wait until all below a path is in the bucket.
     Sync(SyncArgs),
     /// Show how a mount is: health, uploads, cache, requests and what they cost.
@@ -52,15 +59,6 @@ pub(crate) enum Command {
     /// Write the manual pages.
     #[command(hide = true)]
     Man(ManArgs),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct UmountArgs {
-    /// The mount.
-    pub(crate) dir: PathBuf,
-    /// Detach although files could not be uploaded; their bytes go to the recovery folder.
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod service;
 mod settings;
 mod units;
 
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Args, Command};
+use crate::cmd::fstab::Called;
 
 // One lock for all threads is what musl's own allocator has.
 #[cfg(target_env = "musl")]
@@ -18,9 +20,36 @@ use crate::args::{Args, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let done = match Args::parse().command {
+    let mut arguments = std::env::args_os().peekable();
+    if let Some(called) = arguments.peek().and_then(|name| Called::by(name)) {
+        return called.run(arguments);
+    }
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error)
+            if error.use_stderr() && std::env::args_os().nth(1).is_some_and(|a| a == "run") =>
+        {
+            // Whatever the command would have returned, it is not this.
+            complain(error.render().to_string().trim_end());
+            return ExitCode::from(cmd::run::FAILED);
+        }
+        Err(error) => error.exit(),
+    };
+    match run(args.command) {
+        Ok(code) => code,
+        Err(error) => {
+            complain(&told(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Mount(mount) => cmd::mount::run(&mount),
         Command::Umount(umount) => cmd::umount::run(&umount),
+        Command::List(list) => cmd::list::run(&list),
+        Command::Run(run) => Ok(cmd::run::run(&run)),
         Command::Sync(sync) => cmd::sync::run(&sync),
         Command::Status(status) => cmd::status::run(&status),
         Command::LogLevel(log_level) => cmd::log_level::run(&log_level),
@@ -32,18 +61,11 @@ fn main() -> ExitCode {
         Command::Config(config) => cmd::config::run(&config),
         Command::Completions(completions) => cmd::completions::run(&completions, Args::command()),
         Command::Man(man) => cmd::man::run(&man, Args::command()),
-    };
-    match done {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&told(&error));
-            ExitCode::FAILURE
-        }
     }
 }
 
 /// The error with its causes, but for those that it tells of itself.
-fn told(error: &anyhow::Error) -> String {
+pub(crate) fn told(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| {
         match (told.is_empty(), told.contains(&cause)) {
             (true, _) => cause,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Clock;
-use fuse::{MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
+use fuse::{MountError, MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use vfs::{Pending, Unpublished};
 
 use crate::all::AllBuckets;
 use crate::apart;
@@ -41,25 +42,43 @@ const SETTLE_DELAY: Duration = Duration::from_secs(1);
 /// delays are over.
 const CHECKPOINT_DELAYS: u32 = 30;
 
-/// How long programs may keep files open after we were told to end.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often programs are given a moment to close their files after we were told to end; then these fail.
+const CLOSE_TRIES_MAX: u32 = 20;
+const CLOSE_DELAY: Duration = Duration::from_millis(250);
 
 /// How long work that nobody waits for may hold up the end.
 pub(crate) const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Mounts as `config` says, calls `ready` when the mount answers, and returns when it is unmounted
+/// What becomes of a mount, for whoever waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage<'a> {
+    /// It answers.
+    Ready(&'a [Notice]),
+    /// It is unmounted, and so much is still to be uploaded.
+    Ending {
+        /// Files.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
+}
+
+/// How often the end says how far it is.
+const END_REPORT_DELAY: Duration = Duration::from_secs(1);
+
+/// Mounts as `config` says, tells when the mount answers and when it ends, and returns when it is unmounted
 /// and everything is in the bucket. Where all buckets are mounted, `buckets` says how each of them is.
 pub fn serve(
     config: &Config,
     buckets: Arc<dyn Buckets>,
-    ready: impl FnOnce(&[Notice]),
+    mut tell: impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     fuse::check_mount_point(&config.dir)?;
     apart::check(config)?;
     raise_file_limit();
     memory::keep_no_large_buffers();
-    let served = serve_on(&runtime, config, buckets, ready);
+    let served = serve_on(&runtime, config, buckets, &mut tell);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served
 }
@@ -78,7 +97,7 @@ fn serve_on(
     runtime: &Runtime,
     config: &Config,
     buckets: Arc<dyn Buckets>,
-    ready: impl FnOnce(&[Notice]),
+    tell: &mut impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let mut notices = Vec::new();
     let common = Common::open(config, &mut notices)?;
@@ -116,19 +135,37 @@ fn serve_on(
     let serving = runtime.spawn(control::serve(socket.listener, controlled));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
-    ready(&notices);
+    tell(Stage::Ready(&notices));
 
     let ended = session.wait();
     signals.abort();
     housekeeping.abort();
     drop(watch);
-    let left = runtime.block_on(volumes.end());
+    let left = runtime.block_on(end(&volumes, &*common.clock, tell));
     serving.abort();
     drop(socket.name);
     for file in &left {
         tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
     }
     ended.map_err(system("the connection to the kernel broke"))
+}
+
+/// Uploads what is left, and says how far that is.
+async fn end(
+    volumes: &Volumes,
+    clock: &dyn Clock,
+    tell: &mut impl FnMut(Stage<'_>),
+) -> Vec<Unpublished> {
+    let mut ending = std::pin::pin!(volumes.end());
+    loop {
+        let Pending { files, bytes, .. } = volumes.pending();
+        tell(Stage::Ending { files, bytes });
+        tokio::select! {
+            biased;
+            left = &mut ending => return left,
+            () = clock.sleep(END_REPORT_DELAY) => {}
+        }
+    }
 }
 
 fn mount_options(config: &Config, changes: Changes) -> MountOptions {
@@ -156,13 +193,25 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
         _ = interrupt.recv() => {}
     }
     tracing::info!("told to end: unmounting");
-    // Open files may be closed for a while; then they fail.
-    for how in [Unmount::Lazy, Unmount::Force] {
-        if let Err(error) = unmounter.unmount(how) {
-            tracing::error!(%error, "cannot unmount");
+    // Not lazily: of a mount that is nowhere any more, no one could be made to let go.
+    for _ in 0..CLOSE_TRIES_MAX {
+        match unmount(&unmounter, Unmount::Normal).await {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, "still in use"),
         }
-        clock.sleep(CLOSE_PATIENCE).await;
+        clock.sleep(CLOSE_DELAY).await;
     }
+    if let Err(error) = unmount(&unmounter, Unmount::Force).await {
+        tracing::error!(%error, "cannot unmount");
+    }
+}
+
+/// Unmounts; the kernel may ask us something meanwhile.
+async fn unmount(unmounter: &Unmounter, how: Unmount) -> Result<(), MountError> {
+    let unmounter = unmounter.clone();
+    let unmounting = tokio::task::spawn_blocking(move || unmounter.unmount(how));
+    // Without an answer the runtime is ending, and with it the mount.
+    unmounting.await.unwrap_or(Ok(()))
 }
 
 /// Records now and then what is known in memory only.

@@ -1,13 +1,28 @@
 //! umount: drain, then detach.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Args;
 use mount::{Force, Progress};
 
-use crate::args::UmountArgs;
 use crate::complain;
 use crate::units::show_bytes;
+
+/// What `umount` is told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quayfs umount /mnt\n  \
+    quayfs umount --force /mnt     although the store does not answer\n\n\
+    `umount /mnt` does the same, where quayfs is installed as umount.fuse.quayfs.")]
+pub(crate) struct UmountArgs {
+    /// The mount.
+    pub(crate) dir: PathBuf,
+    /// Detach although files could not be uploaded; their bytes go to the recovery folder.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 pub(crate) fn run(args: &UmountArgs) -> Result<ExitCode> {
     let force = if args.force { Force::Yes } else { Force::No };

@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
+use anyhow::{Error, Result};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use super::table::arguments;
+use super::options::{Unknown, translate};
+use super::table::{self, arguments};
 
 /// The flags of the settings `T`, and `--config`: not their values, which files and variables decide as
 /// well, but those that somebody gave.
@@ -31,6 +33,24 @@ impl<T> Flags<T> {
     /// These, which somebody gave in another way.
     pub(crate) fn of(config: Option<PathBuf>, given: Vec<(String, OsString)>) -> Flags<T> {
         Flags { config, given, settings: PhantomData }
+    }
+
+    /// With what lists of `-o` options say, where no flag says otherwise.
+    pub(crate) fn with_options(mut self, lists: &[String], unknown: Unknown) -> Result<Flags<T>> {
+        let options = translate(&lists.join(","), &table::all(), unknown).map_err(Error::msg)?;
+        for (name, value) in options.given {
+            self = self.with_default(&name, value);
+        }
+        self.config = self.config.or(options.config);
+        Ok(self)
+    }
+
+    /// With a value for a setting that was not given.
+    pub(crate) fn with_default(mut self, name: &str, value: impl Into<OsString>) -> Flags<T> {
+        if !self.given.iter().any(|(given, _)| given == name) {
+            self.given.push((name.to_owned(), value.into()));
+        }
+        self
     }
 
     /// The same as arguments, for a program that is started.

@@ -45,9 +45,11 @@ mod recorded;
 mod recover;
 mod refusals;
 mod renames;
+mod run;
 mod settings;
 mod shared_cache;
 mod slides;
+mod system;
 mod trees;
 mod visibility;
 

@@ -38,7 +38,7 @@ struct Page {
 fn pages(mut program: Command) -> Vec<Page> {
     program.build();
     let name = program.get_name().to_owned();
-    let commands: Vec<Command> = shown(&program).cloned().collect();
+    let commands: Vec<Command> = roff::shown(&program).cloned().collect();
     let names: Vec<String> =
         commands.iter().map(|command| format!("{name}-{}", command.get_name())).collect();
     let mut pages = vec![Page { text: roff::page(&name, &program, &names), name: name.clone() }];
@@ -47,13 +47,6 @@ fn pages(mut program: Command) -> Vec<Page> {
         pages.push(Page { name: of_command.clone(), text });
     }
     pages
-}
-
-/// The commands that people are told of.
-fn shown(program: &Command) -> impl Iterator<Item = &Command> {
-    program
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -33,7 +33,7 @@ fn usage(command: &Command) -> String {
 }
 
 fn commands(page: &mut String, command: &Command) {
-    let shown: Vec<&Command> = super::shown(command).collect();
+    let shown: Vec<&Command> = shown(command).collect();
     if shown.is_empty() {
         return;
     }
@@ -42,6 +42,13 @@ fn commands(page: &mut String, command: &Command) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         item(page, command.get_name(), &about);
     }
+}
+
+/// The commands that people are told of.
+pub(super) fn shown(program: &Command) -> impl Iterator<Item = &Command> {
+    program
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }
 
 /// Arguments and flags, under the headings of the help, in its order.

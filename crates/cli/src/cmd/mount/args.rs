@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use mount::Location;
 
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Settings, Unknown};
 
 /// A mount, as it is asked for on the command line.
 #[derive(Debug, Args)]
@@ -21,6 +21,7 @@ use crate::settings::{Flags, Settings};
     quayfs mount gs://my-bucket /mnt\n  \
     quayfs mount az://account/container /mnt\n  \
     quayfs mount file:///srv/objects /mnt\n  \
+    quayfs mount s3://my-bucket /mnt -o ro,allow_other\n  \
     quayfs mount --all /mnt     then /mnt/s3/my-bucket/..., /mnt/gs/..., /mnt/az/account/container/...\n\n\
     Every flag but --foreground can also be a key of the configuration file, `cache-size = \"100GiB\"`\n\
     under [general] or [bucket.\"s3://my-bucket\"], and an environment variable, QUAYFS_CACHE_SIZE.\n\
@@ -45,14 +46,22 @@ pub(crate) struct MountArgs {
     /// Stay in the foreground and log to the terminal.
     #[arg(long, short = 'f')]
     pub(crate) foreground: bool,
+    /// Settings as in /etc/fstab: ro,allow_other,cache_size=10GiB. What is only for mount(8) is ignored.
+    #[arg(short, value_name = "OPTIONS")]
+    options: Vec<String>,
     #[command(flatten)]
-    pub(crate) flags: Flags<Settings>,
+    flags: Flags<Settings>,
     /// Say on the standard output when the mount answers, then detach from the terminal.
     #[arg(long, hide = true)]
     pub(crate) detach: bool,
 }
 
 impl MountArgs {
+    /// The settings that were given, by flags and by `-o`.
+    pub(super) fn flags(&self) -> Result<Flags<Settings>> {
+        self.flags.clone().with_options(&self.options, Unknown::Refused)
+    }
+
     /// What to mount, and where.
     pub(super) fn place(&self) -> Result<(Location, &Path)> {
         match (&self.all, &self.url, &self.dir) {

@@ -24,14 +24,21 @@ pub(crate) enum Started {
 }
 
 /// Starts this program again, detached, and waits until it has mounted `location` at `dir` or failed. Its
-/// complaints come through, because it has our standard error output until then.
-pub(crate) fn start(location: &Location, dir: &Path, flags: &Flags<Settings>) -> Result<Started> {
+/// complaints come through, because it has our standard error output until then. `variables` are added to
+/// our own.
+pub(crate) fn start(
+    location: &Location,
+    dir: &Path,
+    flags: &Flags<Settings>,
+    variables: &[(&str, OsString)],
+) -> Result<Started> {
     let program = std::env::current_exe().context("cannot find the quayfs program")?;
     let place = [OsString::from("--"), location.to_string().into(), dir.into()];
     let mut daemon = Command::new(program)
         .args(["mount", "--detach"])
         .args(flags.arguments())
         .args(place)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

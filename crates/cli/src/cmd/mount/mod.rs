@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use mount::{Location, LogTarget};
+use mount::{Location, LogTarget, Stage};
 
 pub(crate) use args::MountArgs;
 pub(crate) use daemon::{Started, start};
@@ -17,11 +17,14 @@ pub(crate) use notices::explain;
 
 use super::buckets::EachBucket;
 use crate::complain;
+use crate::service::Manager;
 use crate::settings::{self, Sources};
+use crate::units::show_bytes;
 
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let (location, dir) = args.place()?;
-    let sources = Sources::read(&args.flags)?;
+    let flags = args.flags()?;
+    let sources = Sources::read(&flags)?;
     if args.foreground || args.detach {
         serve(args, sources, location, dir)?;
         return Ok(ExitCode::SUCCESS);
@@ -31,7 +34,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     }
     // Before a process is started for it, as much is checked as can be.
     settings::config(location.clone(), dir, &sources.resolve(Some(&location))?.settings)?;
-    Ok(match start(&location, dir, &args.flags)? {
+    Ok(match start(&location, dir, &flags, &[])? {
         Started::Mounted => ExitCode::SUCCESS,
         Started::Failed => ExitCode::FAILURE,
     })
@@ -49,13 +52,21 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     let log = settings::log(&settings.logs, own);
     config.insight.log = Some(mount::start_logging(&log).context("cannot start the log")?);
     let mut detached = Ok(());
+    let manager = Manager::ours();
+    let serving = format!("serving {} at {}", config.location, config.dir.display());
     let buckets = Arc::new(EachBucket::new(sources, &config.dir));
-    mount::serve(&config, buckets, |notices| {
-        for notice in notices {
-            complain(&explain(notice));
+    mount::serve(&config, buckets, |stage| match stage {
+        Stage::Ready(notices) => {
+            for notice in notices {
+                complain(&explain(notice));
+            }
+            if args.detach {
+                detached = daemon::detach();
+            }
+            manager.ready(&serving);
         }
-        if args.detach {
-            detached = daemon::detach();
+        Stage::Ending { files, bytes } => {
+            manager.stopping(&format!("uploading {files} file(s), {}", show_bytes(bytes)));
         }
     })?;
     detached

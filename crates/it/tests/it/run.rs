@@ -1,0 +1,170 @@
+//! A command with a bucket for as long as it runs.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use testkit::{Finished, Plan, mounted_at, run, wait};
+
+use crate::SOON;
+
+const WITHIN: Duration = Duration::from_mins(1);
+/// When not the command failed, but what was around it.
+const FAILED: i32 = 174;
+
+/// A folder as a bucket, and what runs commands with it.
+struct Place {
+    plan: Plan,
+    store: PathBuf,
+    temporary: PathBuf,
+}
+
+fn place() -> Place {
+    let plan = Plan::of_url("file:///");
+    let (store, temporary) = (plan.folder("store"), plan.folder("tmp"));
+    let plan = plan.env("TMPDIR", temporary.to_str().unwrap());
+    let state = plan.state().to_str().unwrap().to_owned();
+    Place { plan: plan.env("QUAYFS_CACHE_DIR", &state), store, temporary }
+}
+
+impl Place {
+    fn command(&self, flags: &[&str], script: &str) -> Command {
+        let url = format!("file://{}", self.store.display());
+        let mut command = self.plan.command(["run"]);
+        command.args(flags).args([&url, "--", "sh", "-c", script]);
+        command
+    }
+
+    fn run(&self, flags: &[&str], script: &str) -> Finished {
+        let finished = run(&mut self.command(flags, script), WITHIN);
+        assert_eq!(crate::names(&self.temporary), Vec::<String>::new(), "{}", finished.report());
+        finished
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.store.join(name)).unwrap()
+    }
+
+    /// Starts a command that says when it can be sent signals, and waits for that.
+    fn started(&self, script: &str) -> Started {
+        let ready = self.temporary.with_extension("ready");
+        let _ = fs::remove_file(&ready);
+        // A shell does what a trap says when the command that it waits for ends; `wait` ends at once.
+        // It must not be in the mount, which would be busy with it.
+        let sleep = "(cd / && exec sleep 600 > /dev/null 2>&1) &";
+        let ready_text = ready.display();
+        let script = format!("{script}\n{sleep}\necho $! > {ready_text}\nwhile :; do wait; done");
+        let mut command = self.command(&[], &script);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.process_group(0).spawn().unwrap();
+        let is_ready = || fs::read_to_string(&ready).is_ok_and(|text| text.ends_with('\n'));
+        wait::until("the command to run", SOON, is_ready);
+        Started { child, sleeping: fs::read_to_string(&ready).unwrap() }
+    }
+}
+
+/// A `run` whose command waits for signals.
+struct Started {
+    child: Child,
+    sleeping: String,
+}
+
+impl Started {
+    fn signal(&self, name: &str) {
+        run(Command::new("kill").args([name, &self.child.id().to_string()]), WITHIN).ok();
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        run(Command::new("kill").arg(self.sleeping.trim()), WITHIN);
+    }
+}
+
+#[test]
+fn a_command_begins_in_the_mount_and_its_files_are_in_the_bucket_when_it_has_ended() {
+    let place = place();
+    fs::write(place.store.join("in"), b"bytes").unwrap();
+    let script = "test \"$(pwd -P)\" = \"$QUAYFS_MOUNT\" && mkdir d && cat in in > d/out; exit 7";
+    let said = place.run(&[], script);
+    assert_eq!(said.status.code(), Some(7), "{}", said.report());
+    assert_eq!(place.text("d/out"), "bytesbytes");
+}
+
+#[test]
+fn a_place_that_is_named_is_mounted_at_and_kept() {
+    let place = place();
+    let at = place.plan.folder("at");
+    let script = "test \"$(pwd -P)\" != \"$QUAYFS_MOUNT\" && echo x > \"$QUAYFS_MOUNT/out\"";
+    place.run(&["--at", at.to_str().unwrap(), "--commit", "close"], script).ok();
+    assert_eq!(place.text("out"), "x\n");
+    assert!(at.is_dir() && !mounted_at(&at));
+}
+
+#[test]
+fn closes_do_not_wait_for_the_bucket_unless_somebody_says_so() {
+    let place = place();
+    let script = "tr '\\0' ' ' < /proc/$(pgrep -of \"detach.*$PWD\")/cmdline > \"$OLDPWD/said\"";
+    let script = format!("OLDPWD={}; {script}", place.temporary.parent().unwrap().display());
+    let said = |place: &Place| fs::read_to_string(place.temporary.with_file_name("said")).unwrap();
+    place.run(&[], &script).ok();
+    assert!(said(&place).contains("--commit=async"), "{}", said(&place));
+    place.run(&["-o", "commit=close"], &script).ok();
+    assert!(said(&place).contains("--commit=close"), "{}", said(&place));
+}
+
+#[test]
+fn signals_reach_the_command_and_its_end_by_one_is_told() {
+    let place = place();
+    let note = "trap 'echo $0 usr1 >> note' USR1; trap 'echo usr2 >> note' USR2";
+    let end = "trap 'echo hup >> note' HUP; trap 'echo term >> note; exit 5' TERM";
+    let mut child = place.started(&format!("{note}; {end}"));
+    for (name, line) in [("-USR1", "usr1"), ("-USR2", "usr2"), ("-HUP", "hup")] {
+        child.signal(name);
+        wait::until("the command to note it", SOON, || {
+            fs::read_to_string(place.store.join("note")).is_ok_and(|note| note.contains(line))
+        });
+    }
+    child.signal("-TERM");
+    assert_eq!(child.code(), Some(5));
+    assert!(place.text("note").ends_with("term\n"));
+
+    let mut child = place.started(":");
+    child.signal("-INT");
+    assert_eq!(child.code(), Some(130));
+}
+
+#[test]
+fn what_is_not_the_commands_failure_has_a_status_of_its_own() {
+    let place = place();
+    let check = |said: Finished, word: &str| {
+        assert_eq!(said.status.code(), Some(FAILED), "{}", said.report());
+        assert!(said.stderr.contains(word), "{}", said.report());
+    };
+    let url = format!("file://{}", place.store.display());
+    let quayfs = |arguments: &[&str]| run(&mut place.plan.command(arguments), WITHIN);
+    check(quayfs(&["run", &url, "--", "/no/such/program"]), "cannot run /no/such/program");
+    check(quayfs(&["run", "file:///no/such/folder", "--", "true"]), "nothing was run");
+    check(quayfs(&["run", "nonsense", "--", "true"]), "not a URL");
+    check(quayfs(&["run", &url, "--colour", "--", "true"]), "--colour");
+    check(quayfs(&["run", &url]), "COMMAND");
+    check(quayfs(&["run", "-o", "roo", &url, "--", "true"]), "unknown mount option roo");
+    assert_eq!(crate::names(&place.temporary), Vec::<String>::new());
+}
+
+#[test]
+fn what_the_command_leaves_running_does_not_keep_the_mount() {
+    let place = place();
+    let script = "sleep 600 > /dev/null 2>&1 & echo $! > pid; echo x > out";
+    let said = place.run(&[], script);
+    run(Command::new("kill").arg(place.text("pid").trim()), WITHIN).ok();
+    assert_eq!(said.status.code(), Some(0), "{}", said.report());
+    assert!(said.stderr.contains("left behind"), "{}", said.report());
+    assert_eq!(place.text("out"), "x\n");
+}
