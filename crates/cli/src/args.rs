@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 
+use crate::cmd::bench::BenchArgs;
 use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
+use crate::cmd::doctor::DoctorArgs;
 use crate::cmd::evict::EvictArgs;
+use crate::cmd::fsck::FsckArgs;
 use crate::cmd::list::ListArgs;
 use crate::cmd::log_level::LogLevelArgs;
 use crate::cmd::man::ManArgs;
@@ -52,6 +55,12 @@ pub(crate) enum Command {
     Pin(PinArgs),
     /// Keep pinned files no longer.
     Unpin(UnpinArgs),
+    /// Measure a mount, its bucket and its disk.
+    Bench(BenchArgs),
+    /// Look at what a mount needs, with advice.
+    Doctor(Box<DoctorArgs>),
+    /// Check the state folder, and attributes in a bucket.
+    Fsck(Box<FsckArgs>),
     /// Show what is set, and by which file, variable or flag.
     Config(Box<ConfigArgs>),
     /// Print what a shell needs to complete commands and flags.

@@ -51,6 +51,8 @@ pub(crate) struct Assembled {
     /// What writes attributes into the bucket.
     pub(crate) namespace: Arc<Bucket>,
     pub(crate) ledger: Arc<StoreLedger>,
+    /// The bucket itself.
+    pub(crate) remote: Arc<dyn Remote>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
@@ -124,7 +126,7 @@ pub(crate) async fn assemble(
     };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store),
-        (fetcher, Uploader::new((remote, log), budget, rng, uploading)),
+        (fetcher, Uploader::new((Arc::clone(&remote), log), budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
         runtime,
         options,
@@ -132,7 +134,7 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, ledger, clock, changes, identified })
+    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, identified })
 }
 
 fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {
@@ -259,6 +261,16 @@ async fn provider(
     }
 }
 
+/// The bucket of `config` alone, if it answers; requests are repeated for as long as `patience`.
+pub(crate) async fn reach(config: &Config, patience: Duration) -> Result<Arc<dyn Remote>, Error> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let rng = Arc::new(Rng::from_entropy());
+    let (Provider { remote: provider, .. }, _) = provider(config, (&clock, &rng)).await?;
+    let remote = decorated(config, (provider, patience), &clock, &Arc::new(Metrics::new()));
+    check_readable(config, remote.as_ref()).await?;
+    Ok(remote)
+}
+
 /// An object store with everything around it; requests are repeated for as long as `deadline`.
 fn decorated(
     config: &Config,
@@ -314,7 +326,8 @@ async fn check_writable(
     }
 }
 
-fn explained(config: &Config, source: remote::Error) -> Error {
+/// What people can do about it.
+pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
     if let (Location::Folder(path), ErrorKind::NotFound) = (&config.location, source.kind) {
         let advice = format!("there is no folder {}: make it first", path.display());
         return Error::Remote {

@@ -11,7 +11,9 @@ use tokio::io::{AsyncBufRead, AsyncWriteExt};
 use tokio::sync::mpsc;
 use vfs::{Evicted, Pinned, Vfs, Warmed, Warming};
 
+use crate::figures::Stop;
 use crate::lines::{Lines, say};
+use crate::raw;
 use crate::task::{Answer, Chore, Outcome, Task, Wish};
 use crate::volumes::{Tag, Volumes};
 
@@ -20,6 +22,9 @@ const AT_A_TIME_MAX: usize = 256;
 
 /// Files that are dropped at a time: more only wait for the database.
 const EVICTED_AT_A_TIME: usize = 4;
+
+/// The largest object that is made to measure with.
+const MEASURED_BYTES_MAX: u64 = 16 << 30;
 
 /// Words about what has come that wait to be said; more are not said.
 const WORDS_MAX: usize = 1024;
@@ -53,6 +58,7 @@ pub(crate) async fn attend(
             (Errand::Warm { room, words }, at_a_time.clamp(1, AT_A_TIME_MAX))
         }
         Task::Files(Chore::Evict {}) => (Errand::Evict, EVICTED_AT_A_TIME),
+        Task::Measure { ino, bytes } => return measure((ino, bytes), lines, to, volumes).await,
         Task::Pin { path } => return pin(&path, to, volumes).await,
         Task::Unpin { path } => {
             let unpinned = whole(volumes).and_then(|vfs| {
@@ -135,6 +141,31 @@ impl Job {
         };
         Ok(Outcome::Kept { reason: reason.to_owned() })
     }
+}
+
+async fn measure(
+    (ino, bytes): (u64, u64),
+    lines: &mut Lines<impl AsyncBufRead + Unpin>,
+    to: &mut (impl AsyncWriteExt + Unpin),
+    volumes: &Volumes,
+) -> io::Result<()> {
+    let (tag, _) = Tag::split(Ino(ino));
+    let Some(volume) = volumes.with(tag) else {
+        return say(to, &answer(0, Err("it is in no bucket".to_owned()))).await;
+    };
+    let stop = Stop::default();
+    let bytes = bytes.min(MEASURED_BYTES_MAX);
+    let mut measuring = std::pin::pin!(raw::measure(volume.remote(), bytes, &stop));
+    let measured = tokio::select! {
+        measured = &mut measuring => measured,
+        // Nothing more is to come: whoever asked has gone away. What was made is removed all the same.
+        _ = lines.next() => {
+            stop.now();
+            measuring.await
+        }
+    };
+    let outcome = measured.map(Outcome::Measured).map_err(|error| error.to_string());
+    say(to, &answer(0, outcome)).await
 }
 
 async fn pin(

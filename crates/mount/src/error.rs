@@ -80,6 +80,15 @@ pub enum Error {
         /// What was to be discarded.
         name: String,
     },
+    /// Something uses a state folder that has to be at rest.
+    #[error(
+        "the state folder {} is in use: unmount what uses it first, or name another one with --cache-dir",
+        dir.display()
+    )]
+    StateInUse {
+        /// Which folder.
+        dir: PathBuf,
+    },
     /// A pin that leaves the cache too little.
     #[error(
         "{} is not pinned: it takes {bytes} bytes, {others_bytes} are pinned already, and at most {limit_bytes} \

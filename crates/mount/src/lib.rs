@@ -5,13 +5,17 @@ mod answer;
 mod apart;
 mod assemble;
 mod attend;
+mod bench;
 mod call;
 mod cloud;
 mod config;
 mod control;
 mod dispatch;
+mod doctor;
 mod error;
 mod fair;
+mod figures;
+mod fsck;
 mod health;
 mod hot;
 mod kernel;
@@ -28,6 +32,7 @@ mod observe;
 mod pins;
 mod prices;
 mod process;
+mod raw;
 mod recover;
 mod report;
 mod runtime_dir;
@@ -43,13 +48,17 @@ mod volume;
 mod volumes;
 mod watch;
 
+pub use bench::{Measured, bench};
 pub use config::{
     AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,
     S3Settings,
 };
 pub use control::{live, mounts, set_log_level, status};
+pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use error::Error;
 pub use fair::memory_bytes_fair;
+pub use figures::Figures;
+pub use fsck::{AttributeFlaw, CheckedBucket, LocalFlaw, Repair, fsck, fsck_attributes};
 pub use fuse::{PassthroughWish, Trust};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};

@@ -77,6 +77,7 @@ pub fn pin(path: &Path, mut tell: impl FnMut(PinProgress)) -> Result<Pinned, Err
             | Outcome::Full { .. }
             | Outcome::Evicted { .. }
             | Outcome::Kept { .. }
+            | Outcome::Measured(_)
             | Outcome::Unpinned { .. }) => Some(Err(refused(format!("{other:?} is no answer")))),
         },
     )

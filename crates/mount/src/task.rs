@@ -6,9 +6,12 @@
 //!   {"evict":{}}                         ──▶ for each line that follows one `evicted`, `kept` or `failed`
 //!   {"pin":{"path":[97]}}                ──▶ some `came`, then one `pinned`, `too_large` or `failed`
 //!   {"unpin":{"path":[97]}}              ──▶ one `unpinned` or `failed`
+//!   {"measure":{"ino":1,"bytes":9}}      ──▶ one `measured` or `failed`; who goes away ends it
 //! ```
 
 use serde::{Deserialize, Serialize};
+
+use crate::figures::Figures;
 
 /// What is to be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +26,13 @@ pub(crate) enum Task {
     Unpin {
         /// As it was pinned.
         path: Vec<u8>,
+    },
+    /// Measure a bucket by requests alone.
+    Measure {
+        /// A file or folder in it.
+        ino: u64,
+        /// How large an object is to be made for it.
+        bytes: u64,
     },
     /// With each file that is named after it.
     #[serde(untagged)]
@@ -122,6 +132,8 @@ pub enum Outcome {
         /// Whether it was.
         was_pinned: bool,
     },
+    /// What was measured.
+    Measured(Figures),
     /// It could not be done.
     Failed {
         /// Why.

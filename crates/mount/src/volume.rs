@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Ino};
-use remote::Identified;
+use remote::{Identified, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vfs::{Unpublished, Vfs};
@@ -34,6 +34,7 @@ pub(crate) struct Volume {
     pub(crate) place: String,
     /// As whom its bucket is asked; none for a folder.
     pub(crate) identified: Option<Arc<dyn Identified>>,
+    remote: Arc<dyn Remote>,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 3],
 }
@@ -46,7 +47,7 @@ impl Volume {
         kernel: FuseKernel,
         runtime: &Handle,
     ) -> Volume {
-        let Assembled { vfs, namespace, ledger, clock, changes, identified } = assembled;
+        let Assembled { vfs, namespace, ledger, remote, clock, changes, identified } = assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -60,12 +61,17 @@ impl Volume {
         };
         let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins]);
         let place = config.location.to_string().replace("://", "/");
-        Volume { dispatch, changes, place, identified, ledger, background }
+        Volume { dispatch, changes, place, identified, remote, ledger, background }
     }
 
     /// The file system.
     pub(crate) fn vfs(&self) -> &Arc<Vfs> {
         &self.dispatch.vfs
+    }
+
+    /// The bucket itself.
+    pub(crate) fn remote(&self) -> &Arc<dyn Remote> {
+        &self.remote
     }
 
     /// Brings everything into the bucket, and returns what could not be brought.

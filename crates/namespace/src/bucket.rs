@@ -23,6 +23,7 @@ mod carries;
 mod carry;
 mod change;
 mod changes;
+mod check;
 mod copies;
 mod entries;
 mod escape;
@@ -90,6 +91,7 @@ use parking_lot::Mutex;
 use remote::{Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
+pub use self::check::{AttributeFlaw, Checked, check_attributes};
 pub use self::options::{Attributes, BucketOptions, Returns};
 pub use self::replay::Finished;
 

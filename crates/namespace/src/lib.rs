@@ -12,7 +12,9 @@ mod listing;
 mod node;
 mod users;
 
-pub use bucket::{Attributes, Bucket, BucketOptions, Finished, Returns};
+pub use bucket::{
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Returns, check_attributes,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};

@@ -1,5 +1,6 @@
 //! The database: what is here, what is staged, what is to be done. See `docs/format.md`.
 
+pub(crate) mod check;
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;

@@ -1,10 +1,13 @@
 //! One file a command.
 
+pub(crate) mod bench;
 mod buckets;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod doctor;
 pub(crate) mod evict;
 mod files;
+pub(crate) mod fsck;
 pub(crate) mod fstab;
 pub(crate) mod list;
 pub(crate) mod log_level;

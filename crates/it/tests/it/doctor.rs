@@ -25,12 +25,18 @@ fn verdict<'a>(found: &'a [Value], subject: &str) -> &'a str {
 fn the_machine_is_looked_at_and_a_mount_is_really_tried() {
     let plan = Plan::of_url("file:///");
     let (found, finished) = doctor(&plan, &[]);
-    for subject in ["kernel", "/dev/fuse", "cache file system", "cache speed", "mount and passthrough"] {
+    for subject in
+        ["kernel", "/dev/fuse", "cache file system", "cache speed", "mount and passthrough"]
+    {
         assert_ne!(verdict(&found, subject), "fail", "{}", finished.report());
     }
     assert!(!found.iter().any(|finding| finding["subject"] == "bucket: put"));
     let advised = |finding: &&Value| (finding["verdict"] == "ok") == finding["advice"].is_null();
-    assert_eq!(found.iter().filter(advised).count(), found.len(), "advice for what is not as it should be");
+    assert_eq!(
+        found.iter().filter(advised).count(),
+        found.len(),
+        "advice for what is not as it should be"
+    );
     assert_eq!(fs::read_dir(plan.state()).unwrap().count(), 0, "nothing is left behind");
 }
 
@@ -61,7 +67,7 @@ fn each_call_is_tried_on_the_bucket_and_what_was_made_is_removed() {
     assert_eq!(bucket.all_keys(), ["theirs"]);
     assert_eq!(bucket.unfinished_uploads(), 0);
     let secret = testkit::Login::root().secret;
-    assert!(!finished.report().contains(&secret));
+    assert!(!finished.stdout.contains(&secret) && !finished.stderr.contains(&secret));
 }
 
 #[test]
@@ -82,7 +88,8 @@ fn a_bucket_that_is_not_there_is_a_failure() {
     let bucket = MinIo::shared().bucket();
     let plan = Plan::of(&bucket);
     let flags = ["--path-style", "--region", "us-east-1", "--endpoint", bucket.endpoint()];
-    let (found, finished) = doctor(&plan, &[&["s3://there-is-no-such-bucket"], &flags[..]].concat());
+    let (found, finished) =
+        doctor(&plan, &[&["s3://there-is-no-such-bucket"], &flags[..]].concat());
     assert!(!finished.status.success());
     assert_eq!(verdict(&found, "bucket"), "fail", "{}", finished.report());
 }

@@ -7,6 +7,7 @@
 
 mod all_buckets;
 mod attributes;
+mod bench_command;
 mod bytes;
 mod cache_commands;
 mod close_to_open;
@@ -18,12 +19,14 @@ mod concurrency;
 mod conflicts;
 mod crash;
 mod docs;
+mod doctor;
 mod editing;
 mod exercise;
 mod failing_store;
 mod faults;
 mod files;
 mod folder;
+mod fsck;
 mod full_disk;
 mod holes;
 mod insight;

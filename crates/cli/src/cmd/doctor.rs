@@ -1,0 +1,85 @@
+//! doctor: look at everything that a mount needs, with advice for each line.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use mount::{Finding, Location, Patient, Verdict};
+
+use crate::say;
+use crate::settings::{self, Flags, ReachSettings, Sources};
+
+/// What to look at.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs doctor\n  \
+    quayfs doctor s3://my-bucket/some/folder --json\n\n\
+    Without a URL only this machine is looked at: a folder on the disk of the cache is mounted for a\n\
+    moment, and 64 MiB are written and read. With one, each call that a mount makes is tried as well, on\n\
+    a few small objects whose names begin with .quayfs-doctor- and which are removed at the end; no other\n\
+    object is read or changed. Each line says ok, warn (works, not as well as it could) or fail. The exit\n\
+    status is 0 when nothing failed.")]
+pub(crate) struct DoctorArgs {
+    /// A bucket or folder, as for mount.
+    url: Option<String>,
+    /// For programs: a list of what was found.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags<ReachSettings>,
+}
+
+pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    let location = args.url.as_deref().map(Location::parse).transpose()?;
+    let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
+    let patient = if location.is_some() { Patient::Bucket } else { Patient::Machine };
+    // Where nothing is asked of a bucket any folder does.
+    let location = location.map_or_else(|| Location::parse("file:///"), Ok)?;
+    let config = settings::config(location, Path::new("/"), &settings)?;
+    let mut found = Vec::new();
+    mount::doctor(&config, patient, |finding| {
+        if !args.json {
+            say(&line(&finding));
+        }
+        found.push(finding);
+    })?;
+    if args.json {
+        say(&serde_json::to_string(&found)?);
+    }
+    let failed = found.iter().any(|finding| finding.verdict == Verdict::Fail);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn line(finding: &Finding) -> String {
+    let verdict = match finding.verdict {
+        Verdict::Ok => "ok",
+        Verdict::Warn => "warn",
+        Verdict::Fail => "fail",
+    };
+    let line = format!("{verdict:<5} {:<24} {}", finding.subject, finding.seen);
+    match &finding.advice {
+        Some(advice) => format!("{line}\n      {:<24} → {advice}", ""),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mount::{Finding, Verdict};
+
+    use super::line;
+
+    #[test]
+    fn advice_stands_below_what_it_is_for() {
+        let finding = Finding {
+            subject: "clock",
+            verdict: Verdict::Warn,
+            seen: "60 s off".to_owned(),
+            advice: Some("set it".to_owned()),
+        };
+        let want =
+            "warn  clock                    60 s off\n                               → set it";
+        assert_eq!(line(&finding), want);
+    }
+}

@@ -1,0 +1,83 @@
+//! fsck: compare the state folder with itself, and attribute objects with the bucket.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args as ClapArgs;
+use mount::{CheckedBucket, LocalFlaw, Location, Repair};
+use serde_json::json;
+
+use crate::say;
+use crate::settings::{self, Flags, ReachSettings, Sources};
+
+/// What to check.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs fsck\n  \
+    quayfs fsck --repair --cache-dir /mnt/nvme/quayfs\n  \
+    quayfs fsck s3://my-bucket/some/folder --json\n\n\
+    The state folder is compared with itself: the database, backing files, their sizes and the checksums\n\
+    of all that is cached, staged files, pins, the journal. No mount may use it meanwhile. With --repair\n\
+    copies of what the bucket has are dropped where they are wrong, and bytes of which nothing is known go\n\
+    to the recovery folder; bytes that may exist nowhere else are never removed. What waits for upload is\n\
+    left to the next mount, or to `quayfs recover`.\n\n\
+    With a URL the hidden objects that hold attributes are compared with the objects that they speak of;\n\
+    what they say too much a mount leaves out, and removes when it next writes them.\n\n\
+    The exit status is 0 when nothing is wrong, or is any more.")]
+pub(crate) struct FsckArgs {
+    /// A bucket whose attribute objects are to be checked too.
+    url: Option<String>,
+    /// Put right what is wrong in the state folder.
+    #[arg(long)]
+    repair: bool,
+    /// For programs.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    flags: Flags<ReachSettings>,
+}
+
+pub(crate) fn run(args: &FsckArgs) -> Result<ExitCode> {
+    let location = args.url.as_deref().map(Location::parse).transpose()?;
+    let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
+    let state_dir = settings::state_dir(&settings.disk.state)?;
+    let repair = if args.repair { Repair::Yes } else { Repair::No };
+    let local = mount::fsck(&state_dir, repair)?;
+    let bucket = match location {
+        Some(location) => {
+            let config = settings::config(location, Path::new("/"), &settings)?;
+            Some(mount::fsck_attributes(&config)?)
+        }
+        None => None,
+    };
+    if args.json {
+        say(&json!({ "local": local, "bucket": bucket }).to_string());
+    } else {
+        say(&table(&state_dir, &local, bucket.as_ref()));
+    }
+    let is_well = local.iter().all(|flaw| flaw.repaired)
+        && bucket.is_none_or(|bucket| bucket.flaws.is_empty());
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn table(state_dir: &Path, local: &[LocalFlaw], bucket: Option<&CheckedBucket>) -> String {
+    let of_local = |flaw: &LocalFlaw| {
+        let repaired = if flaw.repaired { " (repaired)" } else { "" };
+        format!("{}: {}{repaired}", flaw.path.display(), flaw.what)
+    };
+    let mut lines: Vec<String> = local.iter().map(of_local).collect();
+    if local.is_empty() {
+        lines.push(format!("{}: nothing is wrong", state_dir.display()));
+    }
+    if let Some(bucket) = bucket {
+        lines.extend(bucket.flaws.iter().map(|flaw| format!("{}: {}", flaw.key, flaw.what)));
+        lines.push(format!(
+            "{} objects, {} attribute objects, {} flaws in these",
+            bucket.objects,
+            bucket.attribute_objects,
+            bucket.flaws.len()
+        ));
+    }
+    lines.join("\n")
+}

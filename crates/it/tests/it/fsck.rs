@@ -1,0 +1,115 @@
+//! What `quayfs fsck` finds in a state folder and in a bucket, and what it puts right.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Finished, Plan, noise, run, write_new};
+
+const WITHIN: Duration = Duration::from_mins(1);
+
+fn fsck(plan: &Plan, arguments: &[&str]) -> Finished {
+    let mut command = plan.command(["fsck", "--json", "--cache-dir"]);
+    run(command.arg(plan.state()).args(arguments), WITHIN)
+}
+
+fn found(finished: &Finished) -> Value {
+    let found = serde_json::from_str(&finished.stdout);
+    found.unwrap_or_else(|_| panic!("{}", finished.report()))
+}
+
+/// A folder that was mounted and of which a file of 1 MiB was read: it is cached, and the mount is gone.
+fn cached() -> (PathBuf, Plan) {
+    let place = Plan::of_url("file:///");
+    let store = place.folder("store");
+    fs::write(store.join("file"), noise(1, 1 << 20)).unwrap();
+    let mount = place.instead_of_url(&format!("file://{}", store.display())).mount();
+    fs::read(mount.join("file")).unwrap();
+    (store, mount.umount())
+}
+
+/// The backing files of cached versions.
+fn objects(plan: &Plan) -> Vec<PathBuf> {
+    let folders = fs::read_dir(plan.state().join("objects")).unwrap().flatten();
+    let files = folders.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten());
+    files.map(|file| file.path()).collect()
+}
+
+#[test]
+fn what_a_mount_left_in_order_has_no_flaws_and_one_at_work_is_left_alone() {
+    let (_store, plan) = cached();
+    let checked = fsck(&plan, &[]);
+    assert_eq!(found(&checked), json!({ "local": [], "bucket": null }));
+    checked.ok();
+    let mount = plan.mount();
+    let refused = fsck(mount.plan(), &[]);
+    assert!(!refused.status.success());
+    assert!(refused.stderr.contains("in use"), "{}", refused.report());
+}
+
+#[test]
+fn cached_bytes_that_are_wrong_are_found_and_fetched_again_after_a_repair() {
+    let (store, plan) = cached();
+    let [object] = &objects(&plan)[..] else { panic!("one file was cached") };
+    let file = fs::File::options().write(true).open(object).unwrap();
+    file.write_all_at(b"rot", 300_000).unwrap();
+    drop(file);
+    let checked = fsck(&plan, &[]);
+    assert!(!checked.status.success());
+    let flaws = found(&checked);
+    let [flaw] = &flaws["local"].as_array().unwrap()[..] else { panic!("{flaws}") };
+    assert_eq!(flaw["what"], "1 granules do not match their checksums");
+    assert_eq!((&flaw["about"], &flaw["repaired"]), (&json!("cache"), &json!(false)));
+    let repaired = fsck(&plan, &["--repair"]);
+    assert_eq!(found(&repaired)["local"][0]["repaired"], true);
+    repaired.ok();
+    assert_eq!(found(&fsck(&plan, &[]))["local"], json!([]));
+    let mount = plan.mount();
+    assert!(fs::read(mount.join("file")).unwrap() == fs::read(store.join("file")).unwrap());
+}
+
+#[test]
+fn bytes_of_which_nothing_is_recorded_go_to_the_recovery_folder_and_records_without_bytes_go() {
+    let (_store, plan) = cached();
+    fs::write(plan.state().join("staged/77-1"), noise(3, 5000)).unwrap();
+    fs::remove_file(&objects(&plan)[0]).unwrap();
+    let whats = |value: &Value| -> Vec<String> {
+        let flaws = value["local"].as_array().unwrap();
+        flaws.iter().map(|flaw| flaw["what"].as_str().unwrap().to_owned()).collect()
+    };
+    let told = ["recorded, and not there", "staged bytes of which nothing is recorded"];
+    assert_eq!(whats(&found(&fsck(&plan, &[]))), told);
+    assert!(plan.state().join("staged/77-1").exists(), "looking changes nothing");
+    fsck(&plan, &["--repair"]).ok();
+    assert_eq!(found(&fsck(&plan, &[]))["local"], json!([]));
+    let kept = fs::read(plan.state().join("recovery/unknown-77-1")).unwrap();
+    assert!(kept == noise(3, 5000));
+}
+
+#[test]
+fn attributes_of_what_is_not_there_are_told() {
+    let (store, plan) = cached();
+    let mount = plan.mount();
+    for name in ["kept", "gone"] {
+        write_new(&mount.join(name), b"bytes").unwrap();
+        fs::set_permissions(mount.join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let plan = mount.umount();
+    let url = format!("file://{}", store.display());
+    let of_bucket = |plan: &Plan| found(&fsck(plan, &[&url]))["bucket"].clone();
+    assert_eq!(of_bucket(&plan), json!({ "objects": 3, "attribute_objects": 1, "flaws": [] }));
+    fs::remove_file(store.join("gone")).unwrap();
+    let told = of_bucket(&plan);
+    assert_eq!(told["flaws"][0]["what"], "speaks of gone, which is not there", "{told}");
+    fs::write(attributes_of(&store), b"nonsense").unwrap();
+    let told = fsck(&plan, &[&url]);
+    assert!(!told.status.success());
+    let what = found(&told)["bucket"]["flaws"][0]["what"].clone();
+    assert!(what.as_str().unwrap().contains("not understood"), "{what}");
+}
+
+fn attributes_of(store: &Path) -> PathBuf {
+    store.join(".quayfs-attributes")
+}
