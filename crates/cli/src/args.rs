@@ -17,6 +17,7 @@ use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
 use crate::cmd::run::RunArgs;
 use crate::cmd::status::StatusArgs;
+use crate::cmd::top::TopArgs;
 use crate::cmd::umount::UmountArgs;
 use crate::cmd::warm::WarmArgs;
 use crate::settings::{Flags, ReachSettings};
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     /// Show how a mount is: health, uploads, cache, requests and what they cost.
     Status(StatusArgs),
+    /// Watch a mount in the terminal: throughput, hot files, requests, uploads, cache.
+    Top(TopArgs),
     /// Change what a running mount logs.
     LogLevel(LogLevelArgs),
     /// Finish what a mount that ended early left; list or discard what cannot be finished.

@@ -18,5 +18,6 @@ pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod sync;
+pub(crate) mod top;
 pub(crate) mod umount;
 pub(crate) mod warm;

@@ -53,6 +53,7 @@ mod settings;
 mod shared_cache;
 mod slides;
 mod system;
+mod top;
 mod trees;
 mod visibility;
 

@@ -1,0 +1,124 @@
+//! A grid of characters, drawn on and then shown. Pure.
+
+use std::fmt::Write as _;
+
+/// How large a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// How a character looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Look {
+    #[default]
+    Plain,
+    Dim,
+    Strong,
+    Good,
+    Warning,
+    Bad,
+    In,
+    Out,
+    Bar,
+}
+
+impl Look {
+    /// The numbers by which a terminal knows it; its user chose the colours.
+    fn codes(self) -> &'static str {
+        match self {
+            Look::Plain => "0",
+            Look::Dim => "0;90",
+            Look::Strong => "0;1",
+            Look::Good => "0;1;32",
+            Look::Warning => "0;1;33",
+            Look::Bad => "0;1;31",
+            Look::In => "0;36",
+            Look::Out => "0;35",
+            Look::Bar => "0;7",
+        }
+    }
+}
+
+/// The grid.
+#[derive(Clone, Debug)]
+pub(super) struct Canvas {
+    size: Size,
+    cells: Vec<(char, Look)>,
+}
+
+impl Canvas {
+    pub(super) fn new(size: Size) -> Canvas {
+        Canvas { size, cells: vec![(' ', Look::Plain); size.columns * size.rows] }
+    }
+
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Writes `text` at a place; what does not fit is left out.
+    pub(super) fn put(&mut self, (column, row): (usize, usize), text: &str, look: Look) {
+        if self.size.rows <= row {
+            return;
+        }
+        let room = self.size.columns.saturating_sub(column);
+        let from = row * self.size.columns + column;
+        for (at, character) in text.chars().take(room).enumerate() {
+            // A name may hold what would move the terminal's cursor.
+            let shown = if character.is_control() { '?' } else { character };
+            self.cells[from + at] = (shown, look);
+        }
+    }
+
+    /// Gives a whole row a look.
+    pub(super) fn tint(&mut self, row: usize, look: Look) {
+        let columns = self.size.columns;
+        for cell in self.cells.iter_mut().skip(row * columns).take(columns) {
+            cell.1 = look;
+        }
+    }
+
+    /// The rows as they are read.
+    pub(super) fn text(&self) -> String {
+        let rows = self.cells.chunks(self.size.columns.max(1));
+        let lines: Vec<String> = rows
+            .map(|row| row.iter().map(|cell| cell.0).collect::<String>().trim_end().to_owned())
+            .collect();
+        lines.join("\n")
+    }
+
+    /// What a terminal is sent.
+    pub(super) fn escapes(&self) -> String {
+        let mut text = String::new();
+        for (number, row) in self.cells.chunks(self.size.columns.max(1)).enumerate() {
+            let _ = write!(text, "\x1b[{};1H", number + 1);
+            let mut look = None;
+            for &(character, wanted) in row {
+                if look != Some(wanted) {
+                    let _ = write!(text, "\x1b[{}m", wanted.codes());
+                    look = Some(wanted);
+                }
+                text.push(character);
+            }
+        }
+        text + "\x1b[0m"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Canvas, Look, Size};
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_no_name_moves_the_cursor() {
+        let mut canvas = Canvas::new(Size { columns: 5, rows: 2 });
+        canvas.put((2, 0), "abcdef", Look::Plain);
+        canvas.put((0, 1), "x\x1b[2J", Look::Bad);
+        canvas.put((0, 7), "nowhere", Look::Plain);
+        canvas.put((9, 0), "nowhere", Look::Plain);
+        assert_eq!(canvas.text(), "  abc\nx?[2J");
+        let sent = canvas.escapes();
+        assert_eq!(sent, "\x1b[1;1H\x1b[0m  abc\x1b[2;1H\x1b[0;1;31mx?[2J\x1b[0m");
+    }
+}
