@@ -56,6 +56,7 @@ counters! {
     RemoteDeletes = "remote_deletes", "DELETE requests sent.";
     RemoteErrors = "remote_errors", "Requests that failed, repeats included.";
     RemoteRetries = "remote_retries", "Requests that were repeated.";
+    RemoteThrottled = "remote_throttled", "Requests that the store refused because there were too many.";
     UploadsDone = "uploads_done", "File versions published.";
     UploadsFailed = "uploads_failed", "File versions that could not be published.";
     FilesAhead = "files_ahead", "Small files fetched because others of their folder were read.";

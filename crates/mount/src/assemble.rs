@@ -280,7 +280,7 @@ fn decorated(
 ) -> Arc<dyn Remote> {
     // Each try counts and takes its turn among the requests; the repeats are around both.
     let metered = Arc::new(Meter::new(provider, Arc::clone(metrics), Arc::clone(clock)));
-    let limited = Arc::new(Limit::new(metered, REQUESTS_MAX));
+    let limited = Arc::new(Limit::new(metered, REQUESTS_MAX, Arc::clone(metrics)));
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
     let retried = Arc::new(Retry::new(limited, options, clock, rng, metrics));
@@ -371,6 +371,7 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
             "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject"
                 .to_owned()
         }
+        Trouble::Busy => "the store is asked too often: try again in a while".to_owned(),
         Trouble::Other => "the store gave an unexpected answer".to_owned(),
     };
     Error::Remote { location: config.location.clone(), advice, source: Box::new(source) }

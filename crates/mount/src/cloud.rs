@@ -92,7 +92,10 @@ pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
         (Location::Gcs { .. } | Location::Azure { .. }, Trouble::Unreachable) => {
             "cannot reach the store: check the network, DNS, any firewall, and --endpoint"
         }
-        (Location::Gcs { .. } | Location::Azure { .. }, Trouble::WrongRegion | Trouble::Other) => {
+        (
+            Location::Gcs { .. } | Location::Azure { .. },
+            Trouble::WrongRegion | Trouble::Busy | Trouble::Other,
+        ) => {
             return None;
         }
     };

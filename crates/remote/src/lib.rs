@@ -25,6 +25,7 @@ mod prefix;
 mod retry;
 mod s3;
 mod secret;
+mod throttle;
 mod trouble;
 mod upload_id;
 mod xml;

@@ -17,6 +17,8 @@ pub enum Trouble {
     Unreachable,
     /// The credentials are good, but not for this.
     Denied,
+    /// The store is asked too often.
+    Busy,
     /// Anything else.
     Other,
 }

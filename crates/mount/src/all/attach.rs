@@ -155,6 +155,6 @@ fn told(error: &Error) -> Errno {
     match source.trouble() {
         Trouble::NoBucket => Errno::ENOENT,
         Trouble::NoCredentials | Trouble::BadCredentials | Trouble::Denied => Errno::EACCES,
-        Trouble::WrongRegion | Trouble::Unreachable | Trouble::Other => Errno::EIO,
+        Trouble::WrongRegion | Trouble::Unreachable | Trouble::Busy | Trouble::Other => Errno::EIO,
     }
 }

@@ -67,8 +67,8 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "BlobBeingRehydrated"
         | "ReadOnlyAccount" => (ErrorKind::Denied, Trouble::Denied),
         // Bytes that were lost on the way are sent again.
-        "ServerBusy"
-        | "InternalError"
+        "ServerBusy" => (TRANSIENT, Trouble::Busy),
+        "InternalError"
         | "OperationTimedOut"
         | "Md5Mismatch"
         | "Crc64Mismatch"
@@ -112,7 +112,7 @@ mod tests {
             ("InvalidBlockList", ErrorKind::Changed, Trouble::Other),
             ("AuthenticationFailed", ErrorKind::Denied, Trouble::BadCredentials),
             ("LeaseIdMissing", ErrorKind::Denied, Trouble::Denied),
-            ("ServerBusy", TRANSIENT, Trouble::Other),
+            ("ServerBusy", TRANSIENT, Trouble::Busy),
             ("BlobArchived", ErrorKind::Unsupported, Trouble::Other),
         ] {
             assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");

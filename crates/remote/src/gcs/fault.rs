@@ -30,7 +30,7 @@ pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer, now_s
 fn kind_of(status: u16, failed: &Failed) -> (ErrorKind, Trouble) {
     match (status, failed.reason()) {
         // Limits on how often are told as a lack of permission.
-        (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => (TRANSIENT, Trouble::Other),
+        (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => (TRANSIENT, Trouble::Busy),
         (403, Some("storageQuotaExceeded" | "quotaExceeded")) => (ErrorKind::Full, Trouble::Other),
         (400, Some("userProjectMissing" | "required")) => (ErrorKind::Denied, Trouble::Denied),
         (404, _) if failed.message().contains("bucket does not exist") => {
@@ -50,7 +50,7 @@ mod tests {
     fn reasons_say_what_to_do_next() {
         for (status, reason, message, kind, trouble) in [
             (403, "forbidden", "", ErrorKind::Denied, Trouble::Denied),
-            (403, "rateLimitExceeded", "", TRANSIENT, Trouble::Other),
+            (403, "rateLimitExceeded", "", TRANSIENT, Trouble::Busy),
             (400, "userProjectMissing", "", ErrorKind::Denied, Trouble::Denied),
             (401, "authError", "", ErrorKind::Denied, Trouble::BadCredentials),
             (404, "notFound", "No such object: b/a", ErrorKind::NotFound, Trouble::Other),
@@ -62,8 +62,8 @@ mod tests {
                 Trouble::NoBucket,
             ),
             (412, "conditionNotMet", "", ErrorKind::Changed, Trouble::Other),
-            (429, "rateLimitExceeded", "", TRANSIENT, Trouble::Other),
-            (503, "backendError", "", TRANSIENT, Trouble::Other),
+            (429, "rateLimitExceeded", "", TRANSIENT, Trouble::Busy),
+            (503, "backendError", "", TRANSIENT, Trouble::Busy),
         ] {
             let body =
                 serde_json::json!({"error": {"message": message, "errors": [{"reason": reason}]}});

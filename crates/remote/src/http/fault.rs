@@ -82,7 +82,8 @@ pub(crate) fn kind_of_status(status: u16) -> (ErrorKind, Trouble) {
         301 | 302 | 307 | 308 => (ErrorKind::Denied, Trouble::WrongRegion),
         507 => (ErrorKind::Full, Trouble::Other),
         400 | 405 | 411 | 413 | 414 | 416 | 501 => (ErrorKind::Unsupported, Trouble::Other),
-        408 | 409 | 425 | 429 | 500..=599 => (TRANSIENT, Trouble::Other),
+        429 | 503 => (TRANSIENT, Trouble::Busy),
+        408 | 409 | 425 | 500..=599 => (TRANSIENT, Trouble::Other),
         // A page under a good status that is no answer: something between us and the store spoke.
         _ => (TRANSIENT, Trouble::Other),
     }

@@ -157,8 +157,8 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "ThrottlingException"
         | "RequestLimitExceeded"
         | "TooManyRequests"
-        | "ServiceUnavailable"
-        | "InternalError"
+        | "ServiceUnavailable" => (TRANSIENT, Trouble::Busy),
+        "InternalError"
         | "RequestTimeout"
         | "OperationAborted"
         | "ConditionalRequestConflict"
@@ -201,7 +201,8 @@ fn kind_of_status(status: u16) -> (ErrorKind, Trouble) {
         301 | 302 | 307 | 308 => (ErrorKind::Denied, Trouble::WrongRegion),
         507 => (ErrorKind::Full, Trouble::Other),
         400 | 405 | 411 | 413 | 414 | 416 | 501 => (ErrorKind::Unsupported, Trouble::Other),
-        408 | 409 | 425 | 429 | 500..=599 => (TRANSIENT, Trouble::Other),
+        429 | 503 => (TRANSIENT, Trouble::Busy),
+        408 | 409 | 425 | 500..=599 => (TRANSIENT, Trouble::Other),
         _ => (ErrorKind::Unavailable, Trouble::Other),
     }
 }
@@ -249,7 +250,7 @@ mod tests {
             ("NoSuchBucket", ErrorKind::NotFound, Trouble::NoBucket),
             ("PreconditionFailed", ErrorKind::Changed, Trouble::Other),
             ("ConditionalRequestConflict", TRANSIENT, Trouble::Other),
-            ("SlowDown", TRANSIENT, Trouble::Other),
+            ("SlowDown", TRANSIENT, Trouble::Busy),
             ("AccessDenied", ErrorKind::Denied, Trouble::Denied),
             ("SignatureDoesNotMatch", ErrorKind::Denied, Trouble::BadCredentials),
             ("PermanentRedirect", ErrorKind::Denied, Trouble::WrongRegion),

@@ -178,7 +178,7 @@ async fn a_body_whose_object_changes_ends_in_changed() {
 #[tokio::test]
 async fn no_more_requests_than_allowed_are_under_way() {
     let fake = Fake::new();
-    let limit = Arc::new(Limit::new(Arc::new(fake.clone()), 2));
+    let limit = Arc::new(Limit::new(Arc::new(fake.clone()), 2, Arc::new(Metrics::new())));
     let gate = fake.hold(Op::Head);
     let calls: Vec<_> = (0..5)
         .map(|_| {
@@ -200,10 +200,40 @@ async fn no_more_requests_than_allowed_are_under_way() {
 }
 
 #[tokio::test]
+async fn a_store_that_asks_for_fewer_requests_gets_fewer_at_a_time() {
+    let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
+    let limit = Arc::new(Limit::new(Arc::new(fake.clone()), 8, Arc::clone(&metrics)));
+    let busy = ErrorKind::Transient { retry_after: Some(Duration::from_secs(1)) };
+    for want in [4, 2] {
+        fake.fail_next(Op::Head, busy);
+        limit.head(&key("a")).await.unwrap_err();
+        assert_eq!(limit.requests(), want);
+    }
+    assert_eq!(metrics.value(Counter::RemoteThrottled), 2);
+    let gate = fake.hold(Op::Head);
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let limit = Arc::clone(&limit);
+            tokio::spawn(async move { limit.head(&key("a")).await.map_err(|error| error.kind) })
+        })
+        .collect();
+    gate.arrived(2).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fake.calls(Op::Head), 4, "two that failed, and two at a time");
+    drop(gate);
+    for call in calls {
+        assert_eq!(call.await.unwrap().unwrap_err(), ErrorKind::NotFound);
+    }
+    assert_eq!(limit.requests(), 4, "2, 2 and 1 went well");
+}
+
+#[tokio::test]
 async fn a_body_keeps_its_turn_until_it_is_let_go() {
     let fake = Fake::new();
     fake.insert(&key("a"), "12345", Metadata::new());
-    let limit = Limit::new(Arc::new(fake), 1);
+    let limit = Limit::new(Arc::new(fake), 1, Arc::new(Metrics::new()));
     let body = limit.get(&key("a"), ByteRange::new(0, 5).unwrap(), None).await.unwrap();
     let name = key("a");
     let mut next = limit.head(&name);

@@ -77,7 +77,7 @@ async fn decorators_keep_the_promises() {
     let metrics = Arc::new(Metrics::new());
     let metered =
         Meter::new(Arc::new(Fake::new()), Arc::clone(&metrics), Arc::new(SystemClock::new()));
-    let limited = Limit::new(Arc::new(metered), 3);
+    let limited = Limit::new(Arc::new(metered), 3, Arc::new(Metrics::new()));
     let retried = Retry::new(
         Arc::new(limited),
         RetryOptions::default(),
