@@ -56,6 +56,8 @@ pub(crate) struct Assembled {
     pub(crate) clock: Arc<dyn Clock>,
     /// Whether the bucket takes changes.
     pub(crate) changes: Changes,
+    /// What bounds the requests under way.
+    pub(crate) limit: Arc<Limit>,
     /// As whom the bucket is asked; none for a folder.
     pub(crate) identified: Option<Arc<dyn Identified>>,
 }
@@ -87,10 +89,10 @@ pub(crate) async fn assemble(
         provider(config, (&clock, &rng)).await?;
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
-    let checked = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
+    let (checked, _) = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
     check_readable(config, checked.as_ref()).await?;
     let changes = check_writable(config, checked.as_ref(), notices).await?;
-    let remote = decorated(config, (provider, config.deadline), &clock, &metrics);
+    let (remote, limit) = decorated(config, (provider, config.deadline), &clock, &metrics);
 
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
@@ -134,7 +136,7 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, identified })
+    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified })
 }
 
 fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {
@@ -266,7 +268,7 @@ pub(crate) async fn reach(config: &Config, patience: Duration) -> Result<Arc<dyn
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let rng = Arc::new(Rng::from_entropy());
     let (Provider { remote: provider, .. }, _) = provider(config, (&clock, &rng)).await?;
-    let remote = decorated(config, (provider, patience), &clock, &Arc::new(Metrics::new()));
+    let (remote, _) = decorated(config, (provider, patience), &clock, &Arc::new(Metrics::new()));
     check_readable(config, remote.as_ref()).await?;
     Ok(remote)
 }
@@ -277,17 +279,18 @@ fn decorated(
     (provider, deadline): (Arc<dyn Remote>, Duration),
     clock: &Arc<dyn Clock>,
     metrics: &Arc<Metrics>,
-) -> Arc<dyn Remote> {
+) -> (Arc<dyn Remote>, Arc<Limit>) {
     // Each try counts and takes its turn among the requests; the repeats are around both.
     let metered = Arc::new(Meter::new(provider, Arc::clone(metrics), Arc::clone(clock)));
     let limited = Arc::new(Limit::new(metered, REQUESTS_MAX, Arc::clone(metrics)));
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
-    let retried = Arc::new(Retry::new(limited, options, clock, rng, metrics));
-    match config.location.prefix() {
+    let retried = Arc::new(Retry::new(Arc::clone(&limited) as _, options, clock, rng, metrics));
+    let remote: Arc<dyn Remote> = match config.location.prefix() {
         "" => retried,
         prefix => Arc::new(prefixed(retried, Key::from(prefix))),
-    }
+    };
+    (remote, limited)
 }
 
 /// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart.

@@ -56,7 +56,7 @@ pub use config::{
 pub use control::{live, mounts, set_log_level, status};
 pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use error::Error;
-pub use fair::memory_bytes_fair;
+pub use fair::{memory_bytes_fair, part_bytes_fair};
 pub use figures::Figures;
 pub use fsck::{AttributeFlaw, CheckedBucket, LocalFlaw, Repair, fsck, fsck_attributes};
 pub use fuse::{PassthroughWish, Trust};
@@ -72,8 +72,8 @@ pub use recover::{Fate, Kept, Waiting, discard, kept, recover, waiting};
 pub use remote::{Addressing, AzureCredentials, AzureOptions, Credentials, GcsCredentials, Secret};
 pub use samples::Rates;
 pub use status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, UploadState,
-    UploadStatus,
+    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, TuningStatus,
+    UploadState, UploadStatus,
 };
 pub use store::CacheLimit;
 pub use sync::sync;

@@ -15,8 +15,8 @@ use crate::hot::Hot;
 use crate::prices::Prices;
 use crate::samples::Samples;
 use crate::status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, UploadState,
-    UploadStatus,
+    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, TuningStatus,
+    UploadState, UploadStatus,
 };
 use crate::volumes::Volumes;
 
@@ -38,6 +38,9 @@ pub(crate) struct Report {
     pub(crate) hot: Arc<Hot>,
     /// The role that credentials of AWS are for.
     pub(crate) role: Option<String>,
+    /// What may be in flight in memory, and in one part of an upload.
+    pub(crate) memory_bytes_max: u64,
+    pub(crate) part_bytes: u64,
 }
 
 impl Report {
@@ -75,6 +78,12 @@ impl Report {
             hit_ratio: hit_ratio(metrics),
             throughput: self.samples.now(),
             cost: self.cost(&requests),
+            tuning: TuningStatus {
+                memory_limit_bytes: self.memory_bytes_max,
+                part_bytes: self.part_bytes,
+                requests_at_a_time: self.volumes.requests_at_a_time(),
+                small_uploads_at_a_time: self.volumes.small_uploads_at_a_time(),
+            },
             requests,
             calls: times(metrics, Party::Kernel, None),
             credentials: identities.into_iter().map(|who| self.credentials(who)).collect(),

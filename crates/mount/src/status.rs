@@ -45,6 +45,9 @@ pub struct Status {
     pub calls: Vec<TimesStatus>,
     /// What the requests cost.
     pub cost: CostStatus,
+    /// What was chosen, by people or by measuring.
+    #[serde(default)]
+    pub tuning: TuningStatus,
     /// As whom the store is asked; one for each bucket that takes credentials.
     pub credentials: Vec<CredentialsStatus>,
     /// What was counted, by name.
@@ -117,6 +120,20 @@ pub struct TimesStatus {
     /// What they cost, if they are requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+}
+
+/// What was chosen for a mount, by people or by measuring.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct TuningStatus {
+    /// Bytes that may be in flight in memory.
+    pub memory_limit_bytes: u64,
+    /// The size of the parts of an upload, of files that do not need larger ones.
+    pub part_bytes: u64,
+    /// Requests that there may be at a time, of the bucket that bears the fewest: fewer than at first if it
+    /// complained.
+    pub requests_at_a_time: u64,
+    /// Small files that are uploaded at a time: as many as make them faster.
+    pub small_uploads_at_a_time: u64,
 }
 
 /// What a mount's requests cost.

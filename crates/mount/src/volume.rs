@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Ino};
-use remote::{Identified, Remote};
+use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vfs::{Unpublished, Vfs};
@@ -35,6 +35,8 @@ pub(crate) struct Volume {
     /// As whom its bucket is asked; none for a folder.
     pub(crate) identified: Option<Arc<dyn Identified>>,
     remote: Arc<dyn Remote>,
+    /// What bounds the requests under way.
+    pub(crate) limit: Arc<Limit>,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 3],
 }
@@ -47,7 +49,8 @@ impl Volume {
         kernel: FuseKernel,
         runtime: &Handle,
     ) -> Volume {
-        let Assembled { vfs, namespace, ledger, remote, clock, changes, identified } = assembled;
+        let Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified } =
+            assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -61,7 +64,7 @@ impl Volume {
         };
         let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins]);
         let place = config.location.to_string().replace("://", "/");
-        Volume { dispatch, changes, place, identified, remote, ledger, background }
+        Volume { dispatch, changes, place, identified, remote, limit, ledger, background }
     }
 
     /// The file system.

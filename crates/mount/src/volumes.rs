@@ -104,6 +104,18 @@ impl Volumes {
         volume.vfs().path(inner).map(|path| in_mount(tag, &volume, path))
     }
 
+    /// Requests that there may be at a time, of the bucket that bears the fewest.
+    pub(crate) fn requests_at_a_time(&self) -> u64 {
+        self.all().iter().map(|volume| volume.limit.requests() as u64).min().unwrap_or_default()
+    }
+
+    /// Small files that are uploaded at a time, of the bucket that bears the most.
+    pub(crate) fn small_uploads_at_a_time(&self) -> u64 {
+        let all = self.all();
+        let paces = all.iter().map(|volume| volume.vfs().small_uploads_at_a_time());
+        paces.max().unwrap_or_default().into()
+    }
+
     /// As whom the buckets are asked.
     pub(crate) async fn identities(&self) -> Vec<Identity> {
         let all = self.all();

@@ -47,6 +47,8 @@ impl Watch {
             samples: Arc::clone(&samples),
             hot: Arc::new(Hot::default()),
             role: config.insight.role.clone(),
+            memory_bytes_max: config.memory_bytes_max,
+            part_bytes: config.part_bytes,
         });
         let exports = Exports::start(&config.insight, &report, runtime)?;
         let (clock, metrics) = (Arc::clone(&common.clock), Arc::clone(&common.metrics));

@@ -131,6 +131,11 @@ impl Busy {
 }
 
 impl Backlog {
+    /// How many small files may be under way at a time.
+    pub(crate) fn pace(&self) -> u32 {
+        self.pace.number()
+    }
+
     /// How many files wait or are busy.
     pub(crate) fn len(&self) -> usize {
         self.places.len() + self.busy.len()

@@ -21,6 +21,11 @@ impl Later {
     pub(crate) fn len(&self) -> usize {
         self.line.lock().len()
     }
+
+    /// How many small files are uploaded at a time, now.
+    pub(crate) fn pace(&self) -> u32 {
+        self.line.lock().pace()
+    }
 }
 
 /// What writers share that wait for room.

@@ -24,6 +24,7 @@ const SLOW_ELSE: Duration = Duration::from_secs(1);
 /// A mount of `location` at `dir`.
 pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Result<Config> {
     let Settings { store, disk, tuning, .. } = settings;
+    let memory_bytes_max = tuning.memory_limit.unwrap_or_else(mount::memory_bytes_fair);
     Ok(Config {
         insight: insight(settings, &location),
         gcs: credentials::gcs(store, &location)?,
@@ -51,8 +52,8 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         attributes: tuning.attributes,
         commit: tuning.commit,
         metadata_ttl: tuning.metadata_ttl,
-        memory_bytes_max: tuning.memory_limit.unwrap_or_else(mount::memory_bytes_fair),
-        part_bytes: tuning.part_size,
+        memory_bytes_max,
+        part_bytes: tuning.part_size.unwrap_or_else(|| mount::part_bytes_fair(memory_bytes_max)),
         deadline: tuning.deadline,
         passthrough: if tuning.no_passthrough {
             PassthroughWish::Off

@@ -135,9 +135,9 @@ pub(crate) struct TuningSettings {
     /// for 1 h), shared (for 200 ms). What is said of a setting itself is stronger.
     #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
     pub(crate) profile: Option<Profile>,
-    /// Size of the parts of a large upload.
-    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
-    pub(crate) part_size: u64,
+    /// Size of the parts of a large upload [default: 16MiB, or a sixteenth of --memory-limit, if that is less].
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) part_size: Option<u64>,
     /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash
     /// of this program on the local disk, and follow into the bucket (async).
     #[arg(long, value_name = "WHEN", default_value = "close", value_parser = commit, help_heading = "Tuning")]

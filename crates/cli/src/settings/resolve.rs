@@ -310,11 +310,11 @@ mod tests {
         let mut said = Said { file: "[general]\npart-size = \"5MiB\"\n", ..Said::default() };
         let part_size =
             |said: &Said<'_>| resolved(said, "s3://b").unwrap().settings.tuning.part_size;
-        assert_eq!(part_size(&said), 5 << 20);
+        assert_eq!(part_size(&said), Some(5 << 20));
         said.variables = &[("QUAYFS_PART_SIZE", "6MiB")];
-        assert_eq!(part_size(&said), 6 << 20);
+        assert_eq!(part_size(&said), Some(6 << 20));
         said.flags = &["--part-size", "7MiB"];
-        assert_eq!(part_size(&said), 7 << 20);
+        assert_eq!(part_size(&said), Some(7 << 20));
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
         let words = "what keeps 10 % of the disk free".to_owned();
         assert_eq!(named("cache-size").default, Default::Words(words));
         assert_eq!(named("aws-profile").default, Default::Words("none".to_owned()));
-        assert_eq!(named("part-size").default, Default::Value("16MiB".into()));
+        assert_eq!(named("deadline").default, Default::Value("60s".into()));
         assert_eq!(named("read-only").default, Default::Value("false".into()));
         assert!(named("read-only").is_switch && !named("commit").is_switch);
         assert!(named("cache-dir").is_path && !named("endpoint").is_path);

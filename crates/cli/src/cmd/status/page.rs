@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mount::{CostStatus, CredentialsStatus, Status, TimesStatus, UploadState};
+use mount::{CostStatus, CredentialsStatus, Status, TimesStatus, TuningStatus, UploadState};
 
 use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
 
@@ -29,6 +29,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
     ));
     lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
     lines.push(entry("cost", &cost(&status.cost)));
+    lines.push(entry("tuning", &tuning(&status.tuning)));
     lines.extend(table("requests to the store", &status.requests, Some(&status.cost.currency)));
     lines.extend(table("calls of programs", &status.calls, None));
     lines.join("\n")
@@ -131,6 +132,16 @@ fn cost(cost: &CostStatus) -> String {
         String::new()
     };
     format!("{sum} since it was mounted{transfer}; prices: {list}")
+}
+
+fn tuning(tuning: &TuningStatus) -> String {
+    format!(
+        "{} requests and {} small uploads at a time, parts of {}, up to {} in memory",
+        tuning.requests_at_a_time,
+        tuning.small_uploads_at_a_time,
+        show_bytes(tuning.part_bytes),
+        show_bytes(tuning.memory_limit_bytes)
+    )
 }
 
 /// One line a kind, the columns aligned.
