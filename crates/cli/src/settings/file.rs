@@ -194,20 +194,27 @@ mod tests {
 
     #[test]
     fn a_setting_is_known_by_its_section_and_its_line() {
-        let text = "# mine\n[general]\ncache-size = \"100GiB\"\nuid = 7\n\n[bucket.\"s3://data/raw/\"]\nread-only = true\n";
+        let text = "# mine\n[general]\ncache-size = \"100GiB\"\nuid = 7\nprice-reads = 0.0005\n\n[bucket.\"s3://data/raw/\"]\nread-only = true\n";
         let file = read(text).unwrap();
         let told: Vec<String> = file
             .general
             .iter()
             .map(|given| format!("{}={} {}", given.name, given.value.display(), given.origin))
             .collect();
-        assert_eq!(told, ["cache-size=100GiB /etc/c.toml:3", "uid=7 /etc/c.toml:4"]);
+        assert_eq!(
+            told,
+            [
+                "cache-size=100GiB /etc/c.toml:3",
+                "uid=7 /etc/c.toml:4",
+                "price-reads=0.0005 /etc/c.toml:5"
+            ]
+        );
         let (location, layer) = &file.buckets[0];
         assert_eq!(
             (location.to_string().as_str(), &*layer[0].name),
             ("s3://data/raw", "read-only")
         );
-        assert_eq!(layer[0].origin.to_string(), "/etc/c.toml:7");
+        assert_eq!(layer[0].origin.to_string(), "/etc/c.toml:8");
     }
 
     #[test]

@@ -280,7 +280,9 @@ mod tests {
             "attributes" => "off",
             "uid" | "gid" | "file-mode" | "dir-mode" | "umask" => "700",
             "metadata-ttl" | "deadline" => "7s",
-            "cache-dir" | "log-file" => "/x",
+            "cache-dir" | "log-file" | "slow-log-file" | "metrics-file" => "/x",
+            "log-format" => "json",
+            "metrics-listen" => "127.0.0.1:7",
             _ => "7",
         }
     }
