@@ -22,8 +22,9 @@ use self::folders::{Entry, Folder, Folders, Found};
 use crate::assemble::Common;
 use crate::config::{Buckets, Changes, Config};
 use crate::kernel::Link;
+use crate::tag::Tag;
 use crate::volume::Volume;
-use crate::volumes::{Tag, Volumes};
+use crate::volumes::Volumes;
 
 /// All buckets as one file system.
 #[derive(Debug)]

@@ -14,8 +14,9 @@ use vfs::{Evicted, Pinned, Vfs, Warmed, Warming};
 use crate::figures::Stop;
 use crate::lines::{Lines, say};
 use crate::raw;
+use crate::tag::Tag;
 use crate::task::{Answer, Chore, Outcome, Task, Wish};
-use crate::volumes::{Tag, Volumes};
+use crate::volumes::Volumes;
 
 /// Files that one wish may want at a time.
 const AT_A_TIME_MAX: usize = 256;

@@ -6,7 +6,7 @@ use base::{ByteRange, Ino};
 use fuse::{Mounted, Notifier, Passthrough};
 use store::BackingFile;
 
-use crate::volumes::Tag;
+use crate::tag::Tag;
 
 /// The kernel behind one mount.
 #[derive(Clone, Debug)]

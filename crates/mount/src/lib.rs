@@ -40,6 +40,7 @@ mod samples;
 mod socket;
 mod status;
 mod sync;
+mod tag;
 mod task;
 mod telemetry;
 mod umount;

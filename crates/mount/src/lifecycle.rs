@@ -22,8 +22,9 @@ use crate::location::Location;
 use crate::memory;
 use crate::notice::Notice;
 use crate::socket::Socket;
+use crate::tag::Tag;
 use crate::volume::Volume;
-use crate::volumes::{Tag, Volumes};
+use crate::volumes::Volumes;
 use crate::watch::Watch;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.

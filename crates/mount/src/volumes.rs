@@ -1,12 +1,4 @@
-//! The volumes of one mount, and which of them an inode number belongs to.
-//!
-//! ```text
-//!   63       52 51                            0
-//!   ├── tag ───┼── number within the volume ───┤
-//! ```
-//!
-//! The only volume of a mount has the tag 0, so its numbers are shown as they are. Where many are shown
-//! as one, 0 is for the folders that they are in.
+//! The volumes of one mount.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,35 +9,8 @@ use parking_lot::RwLock;
 use remote::Identity;
 use vfs::{Dirty, Pending, PendingFile, Unpublished};
 
+use crate::tag::Tag;
 use crate::volume::Volume;
-
-/// What the numbers of one volume begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Tag(u16);
-
-impl Tag {
-    /// That of the only volume, or of what is in none.
-    pub(crate) const NONE: Tag = Tag(0);
-
-    /// There are so many others.
-    pub(crate) const MAX: u16 = (1 << (u64::BITS - Ino::BITS)) - 1;
-
-    /// The tag `number`, if there is one.
-    pub(crate) fn new(number: u16) -> Option<Tag> {
-        (1..=Tag::MAX).contains(&number).then_some(Tag(number))
-    }
-
-    /// As the kernel knows what the volume calls `ino`.
-    pub(crate) fn outer(self, ino: Ino) -> Ino {
-        Ino(u64::from(self.0) << Ino::BITS | ino.0)
-    }
-
-    /// The volume of what the kernel calls `ino`, and its number there.
-    pub(crate) fn split(ino: Ino) -> (Tag, Ino) {
-        let tag = u16::try_from(ino.0 >> Ino::BITS).expect("12 bits fit in 16");
-        (Tag(tag), Ino(ino.0 & ((1 << Ino::BITS) - 1)))
-    }
-}
 
 /// The volumes of one mount. Those that were added stay.
 #[derive(Debug, Default)]
@@ -169,28 +134,5 @@ fn in_mount(tag: Tag, volume: &Volume, path: Vec<u8>) -> Vec<u8> {
         (Tag::NONE, _) => path,
         (_, true) => volume.place.clone().into_bytes(),
         (_, false) => [volume.place.as_bytes(), b"/", &path].concat(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use base::Ino;
-    use proptest::prelude::*;
-
-    use super::Tag;
-
-    proptest! {
-        #[test]
-        fn a_number_is_split_into_what_it_was_made_of(tag in 0..=Tag::MAX, ino in 1..1_u64 << Ino::BITS) {
-            let tag = Tag::new(tag).unwrap_or(Tag::NONE);
-            prop_assert_eq!(Tag::split(tag.outer(Ino(ino))), (tag, Ino(ino)));
-        }
-    }
-
-    #[test]
-    fn there_is_an_end_of_tags() {
-        assert_eq!(Tag::new(0), None, "it is for what is in no volume");
-        assert_eq!(Tag::new(Tag::MAX + 1), None);
-        assert_eq!(Tag::NONE.outer(Ino(7)), Ino(7));
     }
 }

@@ -14,8 +14,9 @@ use crate::config::Buckets;
 use crate::error::Error;
 use crate::kernel::Link;
 use crate::location::Location;
+use crate::tag::Tag;
 use crate::volume::Volume;
-use crate::volumes::{Tag, Volumes};
+use crate::volumes::Volumes;
 
 /// Names of buckets that are remembered, those that were not found among them.
 const PLACES_MAX: usize = 4096;

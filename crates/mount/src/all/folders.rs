@@ -6,8 +6,8 @@ use base::{Errno, Ino};
 use parking_lot::Mutex;
 
 use crate::location::Location;
+use crate::tag::Tag;
 use crate::volume::Volume;
-use crate::volumes::Tag;
 
 /// Storage accounts that are shown; there is a folder for each.
 const ACCOUNTS_MAX: usize = 1024;

@@ -9,7 +9,7 @@ use base::{Counter, Metrics, Timing};
 use super::{Dialect, text};
 use crate::health::Health;
 use crate::samples::Rates;
-use crate::status::{CacheStatus, CostStatus, Status, TimesStatus};
+use crate::status::{CacheStatus, CostStatus, Status, TimesStatus, TuningStatus};
 
 #[test]
 fn each_family_has_help_type_and_samples_of_its_name() {
@@ -157,6 +157,7 @@ fn status() -> Status {
             requests: 0.25,
             transfer: 0.0,
         },
+        tuning: TuningStatus::default(),
         credentials: Vec::new(),
         counters: BTreeMap::new(),
     }
