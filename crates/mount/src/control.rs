@@ -81,6 +81,9 @@ const QUESTION_BYTES_MAX: usize = 64 << 10;
 /// How often a drain says how far it is.
 const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
 
+/// How long a daemon may take to answer what it knows, on a machine that is busy.
+pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Answers questions until dropped.
 pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
     let connections = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
@@ -200,6 +203,12 @@ impl Asked {
         Ok(Some(serde_json::from_str(&line)?))
     }
 
+    /// Waits for each line for so long at most.
+    pub(crate) fn patient(self, patience: Duration) -> io::Result<Asked> {
+        self.lines.get_ref().set_read_timeout(Some(patience))?;
+        Ok(self)
+    }
+
     /// Where more lines of the question go.
     pub(crate) fn more(&self) -> io::Result<ClientStream> {
         self.lines.get_ref().try_clone()
@@ -268,6 +277,7 @@ pub fn mounts() -> Result<Vec<PathBuf>, Error> {
 fn one<T: for<'a> Deserialize<'a>>(dir: &Path, question: &str) -> Result<T, Error> {
     let entry = fuse::our_mount(dir)?;
     let failed = |source| Error::Daemon { dir: dir.to_owned(), source };
-    let line = Asked::new(&entry, question).and_then(|mut asked| asked.line());
+    let asked = Asked::new(&entry, question).and_then(|asked| asked.patient(ANSWER_PATIENCE));
+    let line = asked.and_then(|mut asked| asked.line());
     line.map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fuse::{MountError, MountErrorKind, Unmount};
 
-use crate::control::{Asked, Drained, drained};
+use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained};
 use crate::error::Error;
 use crate::status::Status;
 
@@ -93,8 +93,10 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             Unmount::Normal
         }
         Force::Yes => {
-            let status: Option<Status> = asked.line().map_err(silent)?;
-            if let Some(Status { pending_uploads: files @ 1.., failures: reasons, .. }) = status {
+            // One that does not answer is detached all the same.
+            let status = asked.patient(ANSWER_PATIENCE).and_then(|mut asked| asked.line());
+            if let Ok(Some(Status { pending_uploads: files @ 1.., failures: reasons, .. })) = status
+            {
                 tell(Progress::Left { files, reasons });
             }
             Unmount::Lazy

@@ -221,7 +221,11 @@ fn check_staged(layout: &Layout, connection: &Connection, flaws: &mut Vec<Flaw>)
             }
             Ok(_) => None,
         };
-        let cure = if path.exists() { Cure::Open } else { Cure::DropStaged(row.file.clone()) };
+        let cure = if path.try_exists().unwrap_or(true) {
+            Cure::Open
+        } else {
+            Cure::DropStaged(row.file.clone())
+        };
         let weight = match row.state {
             StagedState::Clean | StagedState::Open => Weight::Cache,
             StagedState::Sealed | StagedState::WrittenSince => Weight::Staged,

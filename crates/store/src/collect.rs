@@ -83,8 +83,11 @@ pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
     })
 }
 
-/// Drops the stripes that lie wholly below `below`, however lately they were used.
+/// Drops the stripes that lie wholly below `below`, however lately they were used, unless they are pinned.
 pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Result<u64> {
+    if ground.db.is_pinned(cached.name())? {
+        return Ok(0);
+    }
     // The last stripe may be short.
     let is_all = cached.size() <= below;
     let end = if is_all { u64::MAX } else { below / (STRIPE_GRANULES * GRANULE_BYTES) };

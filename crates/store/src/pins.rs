@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::granule;
 use crate::ground::Ground;
 use crate::layout::{Layout, VersionName};
-use crate::state::pins::{Held, Pin, pin_rows};
+use crate::state::pins::{Held, Pin, Wanted, pin_rows};
 
 /// The pins of one volume.
 #[derive(Clone, Debug)]
@@ -37,18 +37,30 @@ impl Pins {
 
     /// The pin `path` keeps just these versions, identities and sizes, from now on.
     pub fn hold(&self, path: &[u8], versions: &[(Vec<u8>, u64)]) -> Result<Held> {
-        let wanted: Vec<_> = versions
-            .iter()
-            .map(|(identity, size)| (VersionName::of(identity, *size), granule::on_disk(*size)))
-            .collect();
-        let limit_bytes = self.ground.space.capacity_bytes() / 100 * PINNED_PERCENT_MAX;
-        self.ground.db.pin((&self.volume, path), &wanted, limit_bytes)
+        self.ground.db.pin((&self.volume, path), &wanted(versions), self.limit_bytes())
+    }
+
+    /// As [`Pins::hold`], if there is such a pin still: somebody may have taken it away while its files
+    /// were looked for.
+    pub fn renew(&self, path: &[u8], versions: &[(Vec<u8>, u64)]) -> Result<Option<Held>> {
+        self.ground.db.renew_pin((&self.volume, path), &wanted(versions), self.limit_bytes())
+    }
+
+    fn limit_bytes(&self) -> u64 {
+        self.ground.space.capacity_bytes() / 100 * PINNED_PERCENT_MAX
     }
 
     /// Forgets the pin `path`; returns whether there was one.
     pub fn release(&self, path: &[u8]) -> Result<bool> {
         self.ground.db.unpin(&self.volume, path)
     }
+}
+
+fn wanted(versions: &[(Vec<u8>, u64)]) -> Vec<Wanted> {
+    let of = |(identity, size): &(Vec<u8>, u64)| {
+        (VersionName::of(identity, *size), granule::on_disk(*size))
+    };
+    versions.iter().map(of).collect()
 }
 
 /// The pins of all volumes of the state folder `dir`. Needs no open store, so it works beside mounts and

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{ByteRange, Errno, FileKind, Ino, Name};
 use futures::{StreamExt, stream};
 use namespace::Content;
-use store::Held;
+use store::{Held, Pins};
 
 use crate::errno::{Error, Result};
 use crate::vfs::Vfs;
@@ -57,17 +57,30 @@ impl Vfs {
         path: &[u8],
         tell: &(impl Fn(u64, u64) + Sync),
     ) -> Result<Pinned> {
+        let hold = |pins: &Pins, versions: &[(Vec<u8>, u64)]| pins.hold(path, versions).map(Some);
+        let pinned = self.pin_by(path, &hold, tell).await?;
+        Ok(pinned.expect("a pin that is made is there"))
+    }
+
+    /// Pins what is below `path` by `hold`; `None` if that does not want it any more.
+    async fn pin_by(
+        self: &Arc<Self>,
+        path: &[u8],
+        hold: &(impl Fn(&Pins, &[(Vec<u8>, u64)]) -> store::Result<Option<Held>> + Sync),
+        tell: &(impl Fn(u64, u64) + Sync),
+    ) -> Result<Option<Pinned>> {
         let contents = self.contents_below(path).await?;
         let bytes = contents.iter().map(|content| content.size).sum();
         let versions: Vec<(Vec<u8>, u64)> = contents
             .iter()
             .filter_map(|content| Some((content.identity.clone()?, content.size)))
             .collect();
-        match self.store.pins(&self.options.volume).hold(path, &versions)? {
-            Held::TooLarge { bytes, others_bytes, limit_bytes } => {
-                return Ok(Pinned::TooLarge { bytes, others_bytes, limit_bytes });
+        match hold(&self.store.pins(&self.options.volume), &versions)? {
+            Some(Held::TooLarge { bytes, others_bytes, limit_bytes }) => {
+                return Ok(Some(Pinned::TooLarge { bytes, others_bytes, limit_bytes }));
             }
-            Held::Yes { .. } => {}
+            Some(Held::Yes { .. }) => {}
+            None => return Ok(None),
         }
         let files = contents.len() as u64;
         let tell_one = |more| tell(more, bytes);
@@ -83,7 +96,7 @@ impl Vfs {
                 Err(_) => {}
             }
         }
-        Ok(Pinned::Yes { files, bytes, brought_bytes, failed })
+        Ok(Some(Pinned::Yes { files, bytes, brought_bytes, failed }))
     }
 
     /// Forgets the pin of `path`; returns whether there was one.
@@ -102,12 +115,15 @@ impl Vfs {
         };
         for path in paths {
             let shown = path.escape_ascii();
-            match self.pin(&path, &|_, _| {}).await {
-                Ok(Pinned::Yes { failed, .. }) if failed.is_empty() => {}
-                Ok(Pinned::Yes { failed, .. }) => {
+            let renew = |pins: &Pins, versions: &[(Vec<u8>, u64)]| pins.renew(&path, versions);
+            match self.pin_by(&path, &renew, &|_, _| {}).await {
+                // Somebody took it away meanwhile.
+                Ok(None) => {}
+                Ok(Some(Pinned::Yes { failed, .. })) if failed.is_empty() => {}
+                Ok(Some(Pinned::Yes { failed, .. })) => {
                     tracing::warn!(path = %shown, reason = failed[0], "not all that is pinned is here");
                 }
-                Ok(Pinned::TooLarge { bytes, limit_bytes, .. }) => {
+                Ok(Some(Pinned::TooLarge { bytes, limit_bytes, .. })) => {
                     tracing::warn!(path = %shown, bytes, limit_bytes, "what is pinned has grown too large");
                 }
                 // What it kept stays: it may come back.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args as ClapArgs;
 use mount::{CheckedBucket, LocalFlaw, Location, Repair};
 use serde_json::json;
@@ -42,6 +42,9 @@ pub(crate) fn run(args: &FsckArgs) -> Result<ExitCode> {
     let location = args.url.as_deref().map(Location::parse).transpose()?;
     let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
     let state_dir = settings::state_dir(&settings.disk.state)?;
+    if !state_dir.is_dir() {
+        bail!("{}: there is no state folder; name it with --cache-dir", state_dir.display());
+    }
     let repair = if args.repair { Repair::Yes } else { Repair::No };
     let local = mount::fsck(&state_dir, repair)?;
     let bucket = match location {

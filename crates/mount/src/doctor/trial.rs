@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::finding::Finding;
-use crate::config::{Buckets, Config};
+use crate::config::{Buckets, Config, InsightSettings};
 use crate::control::status;
 use crate::error::Error;
 use crate::lifecycle::serve;
@@ -67,8 +67,10 @@ fn try_mount(config: &Config, top: &Path) -> Result<u64, Error> {
     let [store, state_dir, dir] = folders;
     fs::write(store.join("file"), vec![7; FILE_BYTES])
         .map_err(system("cannot write to the disk of the cache"))?;
-    let config =
-        Config { location: Location::Folder(store), dir: dir.clone(), state_dir, ..config.clone() };
+    // What other mounts have, such as a port for metrics, is not asked for.
+    let location = Location::Folder(store);
+    let insight = InsightSettings::plain(&location);
+    let config = Config { location, dir: dir.clone(), state_dir, insight, ..config.clone() };
     let (mounted, ready) = mpsc::channel();
     let (said, ended) = mpsc::channel();
     // Who waits here waits no longer than so long, whatever hangs.

@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
@@ -25,10 +26,15 @@ struct Open {
 
 impl CappedFile {
     pub(super) fn open(path: PathBuf) -> io::Result<CappedFile> {
-        let file = File::options().create(true).append(true).open(&path)?;
+        let file = private(&path)?;
         let bytes = file.metadata()?.len();
         Ok(CappedFile { path, open: Mutex::new(Open { file, bytes }) })
     }
+}
+
+/// A log for who mounted alone: names of files are in it.
+fn private(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).mode(0o600).open(path)
 }
 
 impl<'a> MakeWriter<'a> for CappedFile {
@@ -44,7 +50,7 @@ impl Write for &CappedFile {
         let mut open = self.open.lock();
         if FILE_BYTES_MAX < open.bytes + line.len() as u64 {
             fs::rename(&self.path, self.path.with_extension("old"))?;
-            *open = Open { file: File::create(&self.path)?, bytes: 0 };
+            *open = Open { file: private(&self.path)?, bytes: 0 };
         }
         open.bytes += line.len() as u64;
         open.file.write_all(line)?;

@@ -58,10 +58,23 @@ const STRAYS: [(&str, &str); 3] = [
     ("versions of pins", "pinned WHERE pin NOT IN (SELECT id FROM pins)"),
 ];
 
+/// Those of the tables that there are: what an older program made, and no newer one has opened since, lacks some.
+fn strays(connection: &Connection) -> rusqlite::Result<Vec<(&'static str, &'static str)>> {
+    let mut statement = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    let mut found = Vec::new();
+    for (what, rows) in STRAYS {
+        let table = rows.split(' ').next().unwrap_or(rows);
+        if statement.exists([table])? {
+            found.push((what, rows));
+        }
+    }
+    Ok(found)
+}
+
 /// What rows there are that speak of others that are not there, in words.
 pub(crate) fn stray_rows(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
-    for (what, rows) in STRAYS {
+    for (what, rows) in strays(connection)? {
         let count: i64 =
             connection.query_row(&format!("SELECT count(*) FROM {rows}"), [], |row| row.get(0))?;
         if 0 < count {
@@ -73,7 +86,7 @@ pub(crate) fn stray_rows(connection: &Connection) -> rusqlite::Result<Vec<String
 
 /// Removes such rows.
 pub(crate) fn drop_strays(connection: &Connection) -> rusqlite::Result<()> {
-    STRAYS
+    strays(connection)?
         .iter()
         .try_for_each(|(_, rows)| connection.execute(&format!("DELETE FROM {rows}"), []).map(drop))
 }

@@ -1,6 +1,6 @@
 //! Rows of pins, and of the versions that each keeps.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
@@ -84,27 +84,20 @@ impl Db {
     ) -> Result<Held> {
         self.write("pin", |transaction| {
             let pin = pin_id(transaction, volume, path)?;
-            let before = pinned_bytes(transaction, pin)?;
-            let bytes = added_bytes(transaction, pin.unwrap_or(0), wanted)?;
-            if limit_bytes < before + bytes {
-                return Ok(Held::TooLarge { bytes, others_bytes: before, limit_bytes });
-            }
-            let pin = if let Some(pin) = pin {
-                pin
-            } else {
-                transaction
-                    .prepare_cached("INSERT INTO pins (volume, path) VALUES (?1, ?2)")?
-                    .execute(params![volume, path])?;
-                transaction.last_insert_rowid()
-            };
-            transaction.prepare_cached("DELETE FROM pinned WHERE pin = ?1")?.execute([pin])?;
-            let mut insert = transaction.prepare_cached(
-                "INSERT OR REPLACE INTO pinned (name, pin, disk_bytes) VALUES (?1, ?2, ?3)",
-            )?;
-            for (name, disk_bytes) in wanted {
-                insert.execute(params![name.to_string(), pin, signed(*disk_bytes)])?;
-            }
-            Ok(Held::Yes { bytes })
+            hold(transaction, pin, (volume, path), wanted, limit_bytes)
+        })
+    }
+
+    /// As [`Db::pin`], if there is such a pin still.
+    pub(crate) fn renew_pin(
+        &self,
+        (volume, path): (&str, &[u8]),
+        wanted: &[Wanted],
+        limit_bytes: u64,
+    ) -> Result<Option<Held>> {
+        self.write("renew a pin", |transaction| {
+            let Some(pin) = pin_id(transaction, volume, path)? else { return Ok(None) };
+            hold(transaction, Some(pin), (volume, path), wanted, limit_bytes).map(Some)
         })
     }
 
@@ -139,6 +132,46 @@ impl Db {
             statement.exists([name.to_string()])
         })
     }
+}
+
+/// Has the pin keep just the versions `wanted`, if they fit. Makes it if there is none.
+fn hold(
+    transaction: &Transaction<'_>,
+    pin: Option<i64>,
+    (volume, path): (&str, &[u8]),
+    wanted: &[Wanted],
+    limit_bytes: u64,
+) -> rusqlite::Result<Held> {
+    let others_bytes = pinned_bytes(transaction, pin)?;
+    let bytes = added_bytes(transaction, pin.unwrap_or(0), wanted)?;
+    if limit_bytes < others_bytes + bytes {
+        return Ok(Held::TooLarge { bytes, others_bytes, limit_bytes });
+    }
+    let pin = if let Some(pin) = pin {
+        pin
+    } else {
+        transaction
+            .prepare_cached("INSERT INTO pins (volume, path) VALUES (?1, ?2)")?
+            .execute(params![volume, path])?;
+        transaction.last_insert_rowid()
+    };
+    // Most of it is as it was: only what differs is written.
+    let kept: HashSet<VersionName> = transaction
+        .prepare_cached("SELECT name FROM pinned WHERE pin = ?1")?
+        .query_map([pin], name_of)?
+        .collect::<rusqlite::Result<_>>()?;
+    let wanted: HashMap<VersionName, u64> = wanted.iter().copied().collect();
+    let mut delete =
+        transaction.prepare_cached("DELETE FROM pinned WHERE name = ?1 AND pin = ?2")?;
+    for name in kept.iter().filter(|name| !wanted.contains_key(name)) {
+        delete.execute(params![name.to_string(), pin])?;
+    }
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO pinned (name, pin, disk_bytes) VALUES (?1, ?2, ?3)")?;
+    for (name, disk_bytes) in wanted.iter().filter(|(name, _)| !kept.contains(name)) {
+        insert.execute(params![name.to_string(), pin, signed(*disk_bytes)])?;
+    }
+    Ok(Held::Yes { bytes })
 }
 
 fn pin_id(
@@ -217,6 +250,20 @@ mod tests {
         assert_eq!(db.pinned_paths("v").unwrap(), [b"one"]);
         let held = db.pin(("v", b"one"), &[(b, 8192)], 16383).unwrap();
         assert_eq!(held, Held::Yes { bytes: 8192 }, "one version takes the other's place");
+        assert!(!db.is_pinned(a).unwrap());
+    }
+
+    #[test]
+    fn a_pin_that_is_gone_is_not_renewed() {
+        let dir = tempdir().unwrap();
+        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let [a, b] = [b"a", b"b"].map(|identity| VersionName::of(identity, 8192));
+        db.pin(("v", b"one"), &[(a, 8192)], 1 << 20).unwrap();
+        let renewed = db.renew_pin(("v", b"one"), &[(a, 8192), (b, 8192)], 1 << 20).unwrap();
+        assert_eq!(renewed, Some(Held::Yes { bytes: 16384 }));
+        assert!(db.is_pinned(a).unwrap() && db.is_pinned(b).unwrap());
+        db.unpin("v", b"one").unwrap();
+        assert_eq!(db.renew_pin(("v", b"one"), &[(a, 8192)], 1 << 20).unwrap(), None);
         assert!(!db.is_pinned(a).unwrap());
     }
 }

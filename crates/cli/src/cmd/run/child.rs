@@ -23,9 +23,10 @@ impl Ended {
 }
 
 /// What is handed on, and whether the terminal sends it to the command by itself.
-const FORWARDED: [(SignalKind, Signal, Sender); 5] = [
+const FORWARDED: [(SignalKind, Signal, Sender); 6] = [
     (SignalKind::terminate(), Signal::TERM, Sender::Process),
     (SignalKind::interrupt(), Signal::INT, Sender::Terminal),
+    (SignalKind::quit(), Signal::QUIT, Sender::Terminal),
     (SignalKind::hangup(), Signal::HUP, Sender::Terminal),
     (SignalKind::user_defined1(), Signal::USR1, Sender::Process),
     (SignalKind::user_defined2(), Signal::USR2, Sender::Process),

@@ -9,7 +9,9 @@ use base::{Counter, Metrics, Timing};
 use super::{Dialect, text};
 use crate::health::Health;
 use crate::samples::Rates;
-use crate::status::{CacheStatus, CostStatus, Status, TimesStatus, TuningStatus};
+use crate::status::{
+    CacheStatus, CostStatus, CredentialsStatus, Status, TimesStatus, TuningStatus,
+};
 
 #[test]
 fn each_family_has_help_type_and_samples_of_its_name() {
@@ -158,7 +160,13 @@ fn status() -> Status {
             transfer: 0.0,
         },
         tuning: TuningStatus::default(),
-        credentials: Vec::new(),
+        credentials: vec![CredentialsStatus {
+            kind: "temporary access key".into(),
+            name: "ASIA…MPLE".into(),
+            role: None,
+            expires: Some(1_800_000_000),
+            left_secs: Some(3600),
+        }],
         counters: BTreeMap::new(),
     }
 }
