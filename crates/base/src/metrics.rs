@@ -54,8 +54,9 @@ counters! {
     RemotePartCopies = "remote_part_copies", "Parts of uploads asked to be copied inside the store.";
     RemotePartCopyBytes = "remote_part_copy_bytes", "Bytes of such parts.";
     RemoteDeletes = "remote_deletes", "DELETE requests sent.";
-    RemoteErrors = "remote_errors", "Requests that failed, repeats included.";
+    RemoteErrors = "remote_errors", "Requests that got no good answer, repeats included.";
     RemoteRetries = "remote_retries", "Requests that were repeated.";
+    RemoteHedges = "remote_hedges", "GET requests sent a second time because the first answer was late.";
     RemoteThrottled = "remote_throttled", "Requests that the store refused because there were too many.";
     UploadsDone = "uploads_done", "File versions published.";
     UploadsFailed = "uploads_failed", "File versions that could not be published.";

@@ -1,5 +1,6 @@
 //! The commands, and the flags of the small ones.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -24,7 +25,17 @@ use crate::settings::{Flags, ReachSettings};
 
 /// Mounts object storage as a file system: every object is a file, every file an object.
 #[derive(Debug, Parser)]
-#[command(name = "quayfs", version)]
+#[command(
+    name = "quayfs",
+    version,
+    after_help = "Examples:\n  \
+    quayfs mount s3://my-bucket /mnt      then work in /mnt as in any folder\n  \
+    quayfs status                         how that goes\n  \
+    quayfs umount /mnt                    when the bucket has everything\n  \
+    quayfs run s3://my-bucket -- make     all of it for one command\n  \
+    quayfs doctor s3://my-bucket          what to do when it does not work\n\n\
+    `quayfs COMMAND --help` tells the rest, with examples."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -69,11 +80,16 @@ pub(crate) enum Command {
     /// Print what a shell needs to complete commands and flags.
     Completions(CompletionsArgs),
     /// Write the manual pages.
-    #[command(hide = true)]
     Man(ManArgs),
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(after_help = "Examples:\n  \
+    quayfs sync /mnt/results\n  \
+    quayfs sync /mnt/results/table.csv && echo 'others can read it'\n\n\
+    What was written until now is waited for. The exit status is 0 when the bucket has it; if an upload failed\n\
+    it is not, and the reasons are told: the bytes are safe on the local disk then. Ctrl-C ends the wait, not\n\
+    the uploads.")]
 pub(crate) struct SyncArgs {
     /// A file or folder of a mount.
     pub(crate) path: PathBuf,
@@ -99,7 +115,7 @@ pub(crate) struct RecoverArgs {
     pub(crate) json: bool,
     /// Remove files from the recovery folder, for good.
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "url")]
-    pub(crate) discard: Vec<String>,
+    pub(crate) discard: Vec<OsString>,
     #[command(flatten)]
     pub(crate) flags: Flags<ReachSettings>,
 }

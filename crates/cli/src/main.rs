@@ -2,17 +2,20 @@
 
 mod args;
 mod cmd;
+mod plain;
 mod service;
 mod settings;
 mod units;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Args, Command};
 use crate::cmd::fstab::Called;
+use crate::plain::plain;
 
 // One lock for all threads is what musl's own allocator has.
 #[cfg(target_env = "musl")]
@@ -24,18 +27,23 @@ fn main() -> ExitCode {
     if let Some(called) = arguments.peek().and_then(|name| Called::by(name)) {
         return called.run(arguments);
     }
+    if arguments.peek().is_some_and(|name| cmd::run::is_launcher(name)) {
+        return cmd::run::launch(arguments.skip(1).collect());
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error)
             if error.use_stderr() && std::env::args_os().nth(1).is_some_and(|a| a == "run") =>
         {
             // Whatever the command would have returned, it is not this.
-            complain(error.render().to_string().trim_end());
+            let _ = error.print();
             return ExitCode::from(cmd::run::FAILED);
         }
         Err(error) => error.exit(),
     };
     match run(args.command) {
+        // Whoever reads what was said would take a part of it for the whole.
+        Ok(_) if IS_OUTPUT_LOST.load(Ordering::Relaxed) => ExitCode::FAILURE,
         Ok(code) => code,
         Err(error) => {
             complain(&told(&error));
@@ -63,7 +71,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fsck(fsck) => cmd::fsck::run(&fsck),
         Command::Unpin(unpin) => cmd::pin::unpin(&unpin),
         Command::Config(config) => cmd::config::run(&config),
-        Command::Completions(completions) => cmd::completions::run(&completions, Args::command()),
+        Command::Completions(completions) => {
+            Ok(cmd::completions::run(&completions, Args::command()))
+        }
         Command::Man(man) => cmd::man::run(&man, Args::command()),
     }
 }
@@ -79,17 +89,25 @@ pub(crate) fn told(error: &anyhow::Error) -> String {
     })
 }
 
-/// Says something on the standard error output.
-#[expect(clippy::print_stderr, reason = "this crate alone talks to people")]
+/// Says something on the standard error output. Whoever closed it does not want to know.
 pub(crate) fn complain(text: &str) {
-    eprintln!("quayfs: {text}");
+    let mut output = std::io::stderr();
+    let text = plain(text, &output).into_owned();
+    let _ = writeln!(output, "quayfs: {text}");
 }
 
-/// Says something on the standard output. Whoever closed it has read enough.
+/// Whether the standard output did not take something that was said.
+static IS_OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Says something on the standard output. Whoever closed it has read enough; that it cannot be written
+/// otherwise is told once, and makes the command fail at its end.
 pub(crate) fn say(text: &str) {
-    match writeln!(std::io::stdout(), "{text}") {
+    let mut output = std::io::stdout();
+    match writeln!(output, "{}", plain(text, &output)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            complain(&format!("cannot write to the standard output: {error}"));
+            if !IS_OUTPUT_LOST.swap(true, Ordering::Relaxed) {
+                complain(&format!("cannot write to the standard output: {error}"));
+            }
         }
         Ok(()) | Err(_) => {}
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use base::ByteRange;
-use mount::{Attributes, Commit, DirtyLimit, LogFormat};
+use base::{ByteRange, Name};
+use mount::{Attributes, Commit, Last, LogFormat};
 
 /// The most bytes to cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,19 +28,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| format!("{text}: too large"))
 }
 
-pub(crate) fn cache_size(text: &str) -> Result<CacheSize, String> {
-    bytes(text).map(CacheSize)
-}
-
-pub(crate) fn dirty_limit(text: &str) -> Result<DirtyLimit, String> {
-    bytes(text).map(DirtyLimit::Bytes)
-}
-
 /// `0-64KiB`: from a byte to the one before another.
 pub(crate) fn region(text: &str) -> Result<ByteRange, String> {
     let wrong = || format!("{text}: not a region like 0-64KiB");
     let (start, end) = text.split_once('-').ok_or_else(wrong)?;
-    ByteRange::new(bytes(start)?, bytes(end)?).ok_or_else(wrong)
+    let at = |text: &str| bytes(text).map_err(|_| wrong());
+    ByteRange::new(at(start)?, at(end)?).ok_or_else(wrong)
 }
 
 /// `1s`, `500ms`, `2m`; a bare number is seconds.
@@ -74,6 +67,14 @@ pub(crate) fn commit(text: &str) -> Result<Commit, String> {
     }
 }
 
+/// `.exitcode:_SUCCESS`: names of files.
+pub(crate) fn last(text: &str) -> Result<Last, String> {
+    let names = text.split(':').map(|name| {
+        Name::new(name.as_bytes()).map_err(|_| format!("{text}: {name:?} is no name of a file"))
+    });
+    names.collect::<Result<_, _>>().map(Last::named)
+}
+
 /// `keep` or `off`.
 pub(crate) fn attributes(text: &str) -> Result<Attributes, String> {
     match text {
@@ -99,6 +100,12 @@ pub(crate) fn log_format(text: &str) -> Result<LogFormat, String> {
         "journald" => Ok(LogFormat::Journal),
         _ => Err(format!("{text}: neither text, json nor journald")),
     }
+}
+
+/// `info`, or `info,quayfs_vfs=debug`: a level, or levels of parts of the program.
+pub(crate) fn log_level(text: &str) -> Result<String, String> {
+    mount::check_log_filter(text)?;
+    Ok(text.to_owned())
 }
 
 /// `512 MiB`: a size as people read it.
@@ -204,8 +211,10 @@ mod tests {
     fn regions_have_a_beginning_and_a_greater_end() {
         assert_eq!(region("4KiB-1MiB"), Ok(ByteRange::new(4096, 1 << 20).unwrap()));
         for text in ["", "-", "5", "5-", "5-5", "9-5", "a-b"] {
-            assert!(region(text).is_err(), "{text}");
+            let told = region(text).unwrap_err();
+            assert!(told.starts_with(text), "{text}: {told}");
         }
+        assert_eq!(region("7-").unwrap_err(), "7-: not a region like 0-64KiB");
     }
 
     #[test]

@@ -26,7 +26,8 @@ mod table;
 pub use error::{MountError, MountErrorKind};
 pub use init::SetIdBits;
 pub use mount::{
-    MountOptions, Trust, Unmount, check_mount_point, is_dead, mount_of, our_mount, unmount_path,
+    MountOptions, Trust, Unmount, check_mount_point, is_dead, mount_above, mount_of, our_mount,
+    unmount_path,
 };
 pub use notify::Notifier;
 pub use passthrough::{Backing, Passthrough, PassthroughWish};
@@ -34,4 +35,4 @@ pub use service::{
     Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs,
 };
 pub use session::{Mounted, Session, Unmounter};
-pub use table::{Device, MountEntry, mounted_at, mounts};
+pub use table::{Device, MountEntry, mounted_at, mounts, resolve};

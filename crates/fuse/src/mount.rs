@@ -91,7 +91,22 @@ pub enum Unmount {
 /// The mount of this program at `dir`.
 pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
     let path = table::resolve(dir).map_err(|error| MountError::of_path(dir, error))?;
-    ours_at(&path)?.ok_or_else(|| MountError::plain(MountErrorKind::NotMounted, &path))
+    ours_at(&path)?.ok_or_else(|| nothing_at(&path))
+}
+
+/// The mount of this program that `path` is in by its name alone: nothing is asked of what is mounted.
+pub fn mount_above(path: &Path) -> Option<MountEntry> {
+    let above = |entry: &MountEntry| path.starts_with(&entry.path);
+    table::mounts().unwrap_or_default().into_iter().find(above)
+}
+
+/// Nothing is mounted at `path`; who is in a mount is told where that is.
+fn nothing_at(path: &Path) -> MountError {
+    let Some(entry) = mount_above(path) else {
+        return MountError::plain(MountErrorKind::NotMounted, path);
+    };
+    let words = format!("it is in the mount at {}", entry.path.display());
+    MountError::with_source(MountErrorKind::NotMounted, path, words)
 }
 
 /// The mount of this program that `path` is in, which must answer.

@@ -68,7 +68,7 @@ pub fn mounts() -> io::Result<Vec<MountEntry>> {
 
 /// The absolute path of `dir` without links, found without asking anything of what is mounted
 /// there: only the folders above it are looked at, and reading a link never reaches a daemon.
-pub(crate) fn resolve(dir: &Path) -> io::Result<PathBuf> {
+pub fn resolve(dir: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(dir)?;
     for _ in 0..LINKS_MAX {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {

@@ -5,9 +5,12 @@
 //! belongs to, which knows nothing of others.
 
 mod attach;
+mod catalog;
 mod folders;
 mod left;
+mod order;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +21,7 @@ use namespace::Owner;
 use tokio::runtime::Handle;
 
 use self::attach::Attach;
+use self::catalog::Catalog;
 use self::folders::{Entry, Folder, Folders, Found};
 use crate::assemble::Common;
 use crate::config::{Buckets, Changes, Config};
@@ -32,6 +36,7 @@ pub(crate) struct AllBuckets {
     volumes: Arc<Volumes>,
     folders: Arc<Folders>,
     attach: Arc<Attach>,
+    catalog: Arc<Catalog>,
     /// For how long the kernel may believe names and attributes.
     ttl: Duration,
     owner: Owner,
@@ -48,9 +53,13 @@ impl AllBuckets {
         runtime: &Handle,
     ) -> AllBuckets {
         let since = common.clock.wall();
-        let left = left::locations(&common.store, &config.state_dir);
-        let attach =
-            Arc::new(Attach::new((common, Arc::clone(&volumes)), (link, buckets), runtime.clone()));
+        let left = left::locations(&common.store, &config.state_dir, buckets.as_ref());
+        let catalog = Arc::new(Catalog::new(common.clone(), Arc::clone(&buckets)));
+        let attach = Arc::new(Attach::new(
+            (common, Arc::clone(&volumes)),
+            (link, buckets),
+            (config.authorities.clone(), runtime.clone()),
+        ));
         let finishing = Arc::clone(&attach);
         runtime.spawn(async move {
             for location in left {
@@ -63,6 +72,7 @@ impl AllBuckets {
             volumes,
             folders: Arc::default(),
             attach,
+            catalog,
             ttl: config.metadata_ttl,
             owner,
             since,
@@ -84,7 +94,7 @@ impl AllBuckets {
             Request::OpenDir { .. } => {
                 Answer::Now(Ok(Reply::Opened(HandleId(0), OpenReply::CachedAnew)))
             }
-            Request::ReadDir { offset, plus, .. } => self.list(number, &folder, *offset, *plus),
+            Request::ReadDir { offset, plus, .. } => self.list(number, folder, *offset, *plus),
             Request::ReleaseDir { .. } => Answer::Now(Ok(Reply::Done)),
             Request::FsyncDir { .. } => self.sync(),
             Request::StatFs { .. } => Answer::Now(Ok(Reply::Statfs(statfs()))),
@@ -113,21 +123,38 @@ impl AllBuckets {
         })
     }
 
-    fn list(&self, number: Ino, folder: &Folder, offset: u64, plus: bool) -> Answer {
-        let entries = self.folders.list(number, folder, &self.attach.attached());
-        let (this, ttl) = (self.looks(), self.ttl);
+    fn list(&self, number: Ino, folder: Folder, offset: u64, plus: bool) -> Answer {
+        let (folders, attach) = (Arc::clone(&self.folders), Arc::clone(&self.attach));
+        let (catalog, this, ttl) = (Arc::clone(&self.catalog), self.looks(), self.ttl);
         let listing = async move {
-            let mut listed = Vec::new();
-            for (entry, next_offset) in entries.into_iter().zip(1..).skip(start(offset)) {
+            let attached = attach.attached();
+            let names = match folder.nameless() {
+                Some(nameless) => {
+                    let attached: Vec<String> =
+                        folder.names(&attached).map(str::to_owned).collect();
+                    catalog.names(&nameless, &attached).await
+                }
+                None => BTreeMap::new(),
+            };
+            let (mut listed, mut believed) = (Vec::new(), ttl);
+            for (next_offset, entry) in folders.list(number, &folder, &attached, names) {
+                if next_offset <= offset {
+                    continue;
+                }
                 let (name, attr) = match entry {
                     Entry::Folder { name, number } => (name, this.attr(number)),
                     Entry::Bucket { name, tag, volume } => (name, root(tag, &volume).await?),
+                    Entry::Told { name, number } => {
+                        // Whoever enters it looks it up first, and so it is attached.
+                        believed = Duration::ZERO;
+                        (name, this.attr(number))
+                    }
                 };
                 let (ino, kind) = (attr.ino, FileKind::Directory);
                 let attr = plus.then_some(attr);
                 listed.push(DirEntry { ino, kind, next_offset, name, attr });
             }
-            Ok(Reply::Entries(listed, ttl))
+            Ok(Reply::Entries(listed, believed))
         };
         Answer::Later(listing.boxed())
     }
@@ -224,10 +251,6 @@ impl Looks {
             ctime: time,
         }
     }
-}
-
-fn start(offset: u64) -> usize {
-    usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
 /// The room of all buckets, which has no limit that could be shown.

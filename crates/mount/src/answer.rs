@@ -29,7 +29,12 @@ pub(crate) fn answer(
 pub(crate) fn told(error: &Error) -> Errno {
     let errno = vfs::errno(error);
     match errno {
-        Errno::EIO | Errno::ESTALE | Errno::EACCES | Errno::ENOSPC | Errno::ETXTBSY => {
+        Errno::EIO
+        | Errno::ESTALE
+        | Errno::EACCES
+        | Errno::ENOSPC
+        | Errno::EBUSY
+        | Errno::ETXTBSY => {
             tracing::warn!(%errno, %error, "a request failed");
         }
         _ => tracing::debug!(%errno, %error, "a request was refused"),

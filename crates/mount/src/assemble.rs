@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Budget, Clock, Metrics, Rng, SystemClock};
+use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
 use remote::{
-    Condition, ErrorKind, Folder, Identified, Key, Limit, ListRequest, Meter, PutOptions, Remote,
-    Retry, RetryOptions, S3, S3Options, Trouble, prefixed,
+    Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
+    Meter, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
 use vfs::{Commit, Vfs, VfsOptions};
 
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
 use crate::error::Error;
+use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
+use crate::tuning::WINDOW_BYTES_MAX;
 
 /// What all volumes of a mount have in common.
 #[derive(Clone, Debug)]
@@ -29,6 +31,10 @@ pub(crate) struct Common {
     pub(crate) store: Store,
     /// Bytes in flight.
     budget: Budget,
+    /// Nodes that are remembered although the kernel does not hold them.
+    nodes: Shares,
+    /// How far streams are read ahead.
+    pub(crate) window: Window,
 }
 
 impl Common {
@@ -40,7 +46,9 @@ impl Common {
         let store = Store::open(options, Arc::clone(&clock), Arc::clone(&metrics))
             .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
         notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
-        Ok(Common { clock, metrics, store, budget: Budget::new(config.memory_bytes_max) })
+        let (budget, nodes) = (Budget::new(config.memory_bytes_max), Shares::of(NODES_MAX));
+        let window = Window::of(WINDOW_BYTES_MAX);
+        Ok(Common { clock, metrics, store, budget, nodes, window })
     }
 }
 
@@ -60,6 +68,8 @@ pub(crate) struct Assembled {
     pub(crate) limit: Arc<Limit>,
     /// As whom the bucket is asked; none for a folder.
     pub(crate) identified: Option<Arc<dyn Identified>>,
+    /// What the bucket's store can do.
+    pub(crate) knowledge: Knowledge,
 }
 
 /// Requests at a time, data and names together. A store gives each connection a part of its speed
@@ -69,31 +79,32 @@ const REQUESTS_MAX: usize = 128;
 /// Requests for file data at a time, in each direction.
 const DATA_REQUESTS_MAX: usize = 64;
 
-/// How far a stream is read ahead: bandwidth times latency of a fast link to a distant store.
-const WINDOW_BYTES_MAX: u64 = 128 << 20;
-
 /// How long the first requests of a mount are repeated.
 const MOUNT_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Nodes that are remembered although the kernel does not hold them.
+/// Nodes that are remembered although the kernel does not hold them, in all volumes of a mount.
 const NODES_MAX: usize = 1_000_000;
 
 /// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
     config: &Config,
-    Common { clock, metrics, store, budget }: Common,
+    Common { clock, metrics, store, budget, nodes, window }: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
     let rng = Arc::new(Rng::from_entropy());
-    let (Provider { remote: provider, identified }, volume) =
+    let Provider { remote: provider, identified, learned } =
         provider(config, (&clock, &rng)).await?;
+    let knowledge = Knowledge::recall(&store, config, learned, &clock);
+    let limit = limited(provider, &clock, &metrics);
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
-    let (checked, _) = decorated(config, (Arc::clone(&provider), patience), &clock, &metrics);
-    check_readable(config, checked.as_ref()).await?;
-    let changes = check_writable(config, checked.as_ref(), notices).await?;
-    let (remote, limit) = decorated(config, (provider, config.deadline), &clock, &metrics);
+    let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
+    check_readable(config, checked.as_ref(), (&*clock, patience)).await?;
+    let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
+    let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
+    let remote = repeated(config, (Arc::new(suited), config.deadline), &clock, &metrics);
 
+    let volume = config.volume();
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
     let ledger = Arc::new(ledger);
@@ -101,14 +112,13 @@ pub(crate) async fn assemble(
         Arc::clone(&remote),
         Arc::clone(&clock),
         Arc::clone(&ledger) as _,
-        bucket_options(config, changes, &volume, &rng),
+        bucket_options(config, (changes, nodes.join()), &volume, &rng),
     ));
     match changes {
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     }
-    let fetching =
-        FetcherOptions { requests_max: DATA_REQUESTS_MAX, window_bytes_max: WINDOW_BYTES_MAX };
+    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window };
     let uploading =
         UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: config.part_bytes };
     let runtime = Handle::current();
@@ -125,6 +135,9 @@ pub(crate) async fn assemble(
         file_bytes_max: remote.personality().object_bytes_max,
         commit: config.commit,
         dirty_limit: config.dirty_limit,
+        upload_delay: config.upload_delay,
+        last: config.last.clone(),
+        learned: Arc::clone(knowledge.learned()),
     };
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store),
@@ -136,10 +149,15 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified })
+    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified, knowledge })
 }
 
-fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) -> BucketOptions {
+fn bucket_options(
+    config: &Config,
+    (changes, nodes): (Changes, Share),
+    volume: &str,
+    rng: &Rng,
+) -> BucketOptions {
     BucketOptions {
         store_identity: volume.to_owned(),
         metadata_ttl: config.metadata_ttl,
@@ -154,7 +172,7 @@ fn bucket_options(config: &Config, changes: Changes, volume: &str, rng: &Rng) ->
             Commit::Close => Returns::InBucket,
             Commit::Async => Returns::Journaled,
         },
-        nodes_max: NODES_MAX,
+        nodes,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),
     }
 }
@@ -218,11 +236,11 @@ async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Erro
     Ok(())
 }
 
-/// The object store alone, and the name of the volume.
+/// The object store alone.
 async fn provider(
     config: &Config,
     (clock, rng): (&Arc<dyn Clock>, &Arc<Rng>),
-) -> Result<(Provider, String), Error> {
+) -> Result<Provider, Error> {
     let world = (Arc::clone(clock), Arc::clone(rng));
     match &config.location {
         Location::All => {
@@ -234,67 +252,88 @@ async fn provider(
         }
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
-            let provider = Provider { remote: Arc::new(folder), identified: None };
-            Ok((provider, format!("file://{}", path.display())))
+            let learned = Arc::new(Learned::of_service(&Folder::HAS));
+            Ok(Provider { remote: Arc::new(folder), identified: None, learned })
         }
         Location::Gcs { bucket, prefix } => {
             cloud::gcs(config, (bucket, prefix), world).map_err(|source| explained(config, source))
         }
-        Location::Azure { account, container, prefix } => {
-            cloud::azure(config, (account, container, prefix), world)
+        Location::Azure { account, container, .. } => {
+            cloud::azure(config, (account, container), world)
                 .map_err(|source| explained(config, source))
         }
-        Location::S3 { bucket, prefix } => {
-            let options = S3Options {
-                endpoint: config.s3.endpoint.clone(),
-                region: config.s3.region.clone(),
-                credentials: config.s3.credentials.clone(),
-                addressing: config.s3.addressing,
-                patience: config.deadline,
-                ..S3Options::new(bucket.clone())
-            };
-            let s3 = S3::connect(options, Arc::clone(clock))
+        Location::S3 { bucket, .. } => {
+            let s3 = S3::connect(cloud::s3_options(config, bucket), Arc::clone(clock))
                 .await
                 .map_err(|source| explained(config, source))?;
-            let endpoint = config.s3.endpoint.as_deref().unwrap_or("aws");
-            let endpoint = endpoint.trim_end_matches('/');
-            Ok((Provider::of(s3), format!("s3://{bucket}/{prefix}@{endpoint}")))
+            let learned = Arc::clone(s3.learned());
+            Ok(Provider::of(s3, learned))
         }
     }
 }
 
-/// The bucket of `config` alone, if it answers; requests are repeated for as long as `patience`.
-pub(crate) async fn reach(config: &Config, patience: Duration) -> Result<Arc<dyn Remote>, Error> {
+/// The bucket of `config` alone, if it answers, with nothing worked around that it lacks, and what is
+/// known of that; requests are repeated for as long as `patience`.
+pub(crate) async fn reach(
+    config: &Config,
+    patience: Duration,
+) -> Result<(Arc<dyn Remote>, Arc<Learned>), Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let rng = Arc::new(Rng::from_entropy());
-    let (Provider { remote: provider, .. }, _) = provider(config, (&clock, &rng)).await?;
-    let (remote, _) = decorated(config, (provider, patience), &clock, &Arc::new(Metrics::new()));
-    check_readable(config, remote.as_ref()).await?;
-    Ok(remote)
+    let metrics = Arc::new(Metrics::new());
+    let Provider { remote: provider, learned, .. } = provider(config, (&clock, &rng)).await?;
+    let limit = limited(provider, &clock, &metrics);
+    let remote = repeated(config, (limit, patience), &clock, &metrics);
+    check_readable(config, remote.as_ref(), (&*clock, patience)).await?;
+    Ok((remote, learned))
 }
 
-/// An object store with everything around it; requests are repeated for as long as `deadline`.
-fn decorated(
-    config: &Config,
-    (provider, deadline): (Arc<dyn Remote>, Duration),
+/// As whom the bucket of `config` is asked; `None` if that cannot be told.
+pub(crate) async fn identity(config: &Config) -> Result<Option<Identity>, Error> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let Provider { identified, .. } =
+        provider(config, (&clock, &Arc::new(Rng::from_entropy()))).await?;
+    Ok(match identified {
+        Some(store) => store.identity().await,
+        None => None,
+    })
+}
+
+/// An object store whose requests are counted and bounded.
+fn limited(
+    provider: Arc<dyn Remote>,
     clock: &Arc<dyn Clock>,
     metrics: &Arc<Metrics>,
-) -> (Arc<dyn Remote>, Arc<Limit>) {
-    // Each try counts and takes its turn among the requests; the repeats are around both.
+) -> Arc<Limit> {
+    // Each try counts and takes its turn among the requests; the repeats are around both. A second request for
+    // what is late is in the turn of the first: a wait for a turn is not the store's.
     let metered = Arc::new(Meter::new(provider, Arc::clone(metrics), Arc::clone(clock)));
-    let limited = Arc::new(Limit::new(metered, REQUESTS_MAX, Arc::clone(metrics)));
-    let options = RetryOptions { deadline, ..RetryOptions::default() };
-    let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
-    let retried = Arc::new(Retry::new(Arc::clone(&limited) as _, options, clock, rng, metrics));
-    let remote: Arc<dyn Remote> = match config.location.prefix() {
-        "" => retried,
-        prefix => Arc::new(prefixed(retried, Key::from(prefix))),
-    };
-    (remote, limited)
+    let hedged = Arc::new(Hedge::new(metered, Arc::clone(clock), Arc::clone(metrics)));
+    Arc::new(Limit::new(hedged, REQUESTS_MAX, Arc::clone(metrics)))
 }
 
-/// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart.
-async fn check_readable(config: &Config, remote: &dyn Remote) -> Result<(), Error> {
+/// A store as far as it lies below the prefix, whose requests are repeated for as long as `deadline`.
+fn repeated(
+    config: &Config,
+    (inner, deadline): (Arc<dyn Remote>, Duration),
+    clock: &Arc<dyn Clock>,
+    metrics: &Arc<Metrics>,
+) -> Arc<dyn Remote> {
+    let options = RetryOptions { deadline, ..RetryOptions::default() };
+    let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
+    let retried = Arc::new(Retry::new(inner, options, clock, rng, metrics));
+    match config.location.prefix() {
+        "" => retried,
+        prefix => Arc::new(prefixed(retried, Key::from(prefix))),
+    }
+}
+
+/// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart, and that nobody answers.
+async fn check_readable(
+    config: &Config,
+    remote: &dyn Remote,
+    (clock, patience): (&dyn Clock, Duration),
+) -> Result<(), Error> {
     let first = ListRequest {
         prefix: Key::from(""),
         delimited: true,
@@ -302,13 +341,27 @@ async fn check_readable(config: &Config, remote: &dyn Remote) -> Result<(), Erro
         continuation: None,
         entries_max: 1,
     };
-    remote.list(&first).await.map(|_| ()).map_err(|source| explained(config, source))
+    let listed = tokio::select! {
+        listed = remote.list(&first) => listed,
+        // A request that is under way may take much longer than repeats may, which say more of what is wrong.
+        () = clock.sleep(patience * 3 / 2) => {
+            let error = remote::Error::new(ErrorKind::Unavailable, "list", &first.prefix);
+            let source = Box::new(error.because("there was no answer"));
+            let location = config.location.clone();
+            let seconds = (patience * 3 / 2).as_secs();
+            let advice = format!("the store has not answered within {seconds} s: try again later");
+            return Err(Error::Remote { location, advice, source });
+        }
+    };
+    listed.map(|_| ()).map_err(|source| explained(config, source))
 }
 
-/// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind.
+/// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind. With it
+/// is found out, where that is not known, whether the store keeps to conditions.
 async fn check_writable(
     config: &Config,
     remote: &dyn Remote,
+    knowledge: &Knowledge,
     notices: &mut Vec<Notice>,
 ) -> Result<Changes, Error> {
     if config.changes == Changes::Refused {
@@ -318,6 +371,11 @@ async fn check_writable(
     let options = PutOptions { condition: Condition::Always, metadata: remote::Metadata::new() };
     match remote.upload_create(&key, &options).await {
         Ok(upload) => {
+            remote::probe(remote, &key, &upload, knowledge.learned()).await;
+            knowledge.keep();
+            if !knowledge.keeps_conditions() {
+                notices.push(Notice::Unconditional);
+            }
             remote.upload_abort(&key, &upload).await.map_err(|source| explained(config, source))?;
             Ok(Changes::Allowed)
         }
@@ -331,8 +389,15 @@ async fn check_writable(
 
 /// What people can do about it.
 pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
-    if let (Location::Folder(path), ErrorKind::NotFound) = (&config.location, source.kind) {
-        let advice = format!("there is no folder {}: make it first", path.display());
+    if let (Location::Folder(path), ErrorKind::NotFound | ErrorKind::Denied) =
+        (&config.location, source.kind)
+    {
+        let path = path.display();
+        let advice = if source.kind == ErrorKind::Denied {
+            format!("this user may not look into {path}: see its owner and mode")
+        } else {
+            format!("there is no folder {path}: make it first")
+        };
         return Error::Remote {
             location: config.location.clone(),
             advice,
@@ -374,6 +439,7 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
             "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject"
                 .to_owned()
         }
+        Trouble::Archived => "what the mount itself needs is in an archive: restore it first".to_owned(),
         Trouble::Busy => "the store is asked too often: try again in a while".to_owned(),
         Trouble::Other => "the store gave an unexpected answer".to_owned(),
     };

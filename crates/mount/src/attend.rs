@@ -2,8 +2,11 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-use base::{ByteRange, Ino};
+use base::{ByteRange, Clock, Ino};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -39,16 +42,30 @@ struct Job {
 
 #[derive(Debug)]
 enum Errand {
-    Warm { room: Warming, words: mpsc::Sender<Answer> },
-    Evict,
+    Warm {
+        room: Warming,
+        words: mpsc::Sender<Answer>,
+    },
+    Evict {
+        clock: Arc<dyn Clock>,
+        /// How often a file that is in use may still be tried again.
+        tries: AtomicU32,
+    },
 }
+
+/// A file that was just read is in use for a moment: it is tried again so often, after so long,
+const EVICT_TRIES: u32 = 10;
+const EVICT_DELAY: Duration = Duration::from_millis(20);
+
+/// and all files together so often: most that are in use stay so.
+const EVICT_TRIES_MAX: u32 = 200;
 
 /// Does `task`, and says what comes of it. Who goes away ends it.
 pub(crate) async fn attend(
     task: Task,
     lines: &mut Lines<impl AsyncBufRead + Unpin>,
     to: &mut (impl AsyncWriteExt + Unpin),
-    volumes: &Arc<Volumes>,
+    (volumes, clock): (&Arc<Volumes>, &Arc<dyn Clock>),
 ) -> io::Result<()> {
     let (words, mut said) = mpsc::channel(WORDS_MAX);
     let (errand, at_a_time) = match task {
@@ -58,12 +75,19 @@ pub(crate) async fn attend(
             let room = Warming::new(first.vfs()).map_err(io::Error::other)?;
             (Errand::Warm { room, words }, at_a_time.clamp(1, AT_A_TIME_MAX))
         }
-        Task::Files(Chore::Evict {}) => (Errand::Evict, EVICTED_AT_A_TIME),
+        Task::Files(Chore::Evict {}) => {
+            let (clock, tries) = (Arc::clone(clock), AtomicU32::new(EVICT_TRIES_MAX));
+            (Errand::Evict { clock, tries }, EVICTED_AT_A_TIME)
+        }
         Task::Measure { ino, bytes } => return measure((ino, bytes), lines, to, volumes).await,
+        Task::CopyOverLink { link, file } => {
+            let copied = copy_over_link(volumes, link, file).await.map(|()| Outcome::Copied {});
+            return say(to, &answer(0, copied)).await;
+        }
         Task::Pin { path } => return pin(&path, to, volumes).await,
         Task::Unpin { path } => {
-            let unpinned = whole(volumes).and_then(|vfs| {
-                let was_pinned = vfs.unpin(&path).map_err(|error| error.to_string())?;
+            let unpinned = at(volumes, &path).and_then(|(vfs, path)| {
+                let was_pinned = vfs.unpin(path).map_err(|error| error.to_string())?;
                 Ok(Outcome::Unpinned { was_pinned })
             });
             return say(to, &answer(0, unpinned)).await;
@@ -102,7 +126,7 @@ impl Job {
     async fn carry_out(self: Arc<Self>, wish: Wish) -> Answer {
         let outcome = match &self.errand {
             Errand::Warm { room, words } => self.warm(room, words, &wish).await,
-            Errand::Evict => self.evict(&wish).await,
+            Errand::Evict { clock, tries } => self.evict((clock.as_ref(), tries), &wish).await,
         };
         answer(wish.id, outcome)
     }
@@ -132,9 +156,23 @@ impl Job {
         }
     }
 
-    async fn evict(&self, wish: &Wish) -> Result<Outcome, String> {
+    async fn evict(
+        &self,
+        (clock, tries): (&dyn Clock, &AtomicU32),
+        wish: &Wish,
+    ) -> Result<Outcome, String> {
         let (vfs, ino) = owner(&self.volumes, wish.ino)?;
-        let reason = match vfs.evict(ino).await.map_err(|error| error.to_string())? {
+        let try_once = || async { vfs.evict(ino).await.map_err(|error| error.to_string()) };
+        let mut evicted = try_once().await?;
+        for _ in 0..EVICT_TRIES {
+            let left = |tries: u32| tries.checked_sub(1);
+            if evicted != Evicted::InUse || tries.fetch_update(Relaxed, Relaxed, left).is_err() {
+                break;
+            }
+            clock.sleep(EVICT_DELAY).await;
+            evicted = try_once().await?;
+        }
+        let reason = match evicted {
             Evicted::Freed(bytes) => return Ok(Outcome::Evicted { bytes }),
             Evicted::InUse => "in use",
             Evicted::Dirty => "not in the bucket yet",
@@ -142,6 +180,14 @@ impl Job {
         };
         Ok(Outcome::Kept { reason: reason.to_owned() })
     }
+}
+
+async fn copy_over_link(volumes: &Volumes, link: u64, file: u64) -> Result<(), String> {
+    let ((vfs, link), (other, file)) = (owner(volumes, link)?, owner(volumes, file)?);
+    if !Arc::ptr_eq(&vfs, &other) {
+        return Err("they are in different buckets".to_owned());
+    }
+    vfs.copy_over_link(link, file).await.map_err(|error| error.to_string())
 }
 
 async fn measure(
@@ -174,8 +220,8 @@ async fn pin(
     to: &mut (impl AsyncWriteExt + Unpin),
     volumes: &Volumes,
 ) -> io::Result<()> {
-    let vfs = match whole(volumes) {
-        Ok(vfs) => vfs,
+    let (vfs, path) = match at(volumes, path) {
+        Ok(found) => found,
         Err(reason) => return say(to, &answer(0, Err(reason))).await,
     };
     let (words, mut said) = mpsc::channel(WORDS_MAX);
@@ -211,8 +257,8 @@ fn owner(volumes: &Volumes, ino: u64) -> Result<(Arc<Vfs>, Ino), String> {
     Ok((Arc::clone(volume.vfs()), inner))
 }
 
-/// The file system that is all of the mount.
-fn whole(volumes: &Volumes) -> Result<Arc<Vfs>, String> {
-    let volume = volumes.with(Tag::NONE).ok_or("only in a mount of one bucket can be pinned")?;
-    Ok(Arc::clone(volume.vfs()))
+/// The file system that `path` of the mount is in, and the path there.
+fn at<'a>(volumes: &Volumes, path: &'a [u8]) -> Result<(Arc<Vfs>, &'a [u8]), String> {
+    let (volume, inner) = volumes.at(path).ok_or("it is in no bucket that is in use")?;
+    Ok((Arc::clone(volume.vfs()), inner))
 }

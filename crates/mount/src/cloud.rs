@@ -1,9 +1,12 @@
-//! The stores beside S3 and the local folder: how a mount reaches them, and what to say when it cannot.
+//! The clouds: how a mount reaches them, which buckets they tell of, and what to say when it cannot.
 
 use std::sync::Arc;
 
 use base::{Clock, Rng};
-use remote::{Azure, AzureOptions, Gcs, GcsOptions, Identified, Key, Remote, Trouble};
+use remote::{
+    Azure, AzureOptions, Error, ErrorKind, Gcs, GcsOptions, Identified, Key, Learned, Remote, S3,
+    S3Options, Trouble,
+};
 
 use crate::config::Config;
 use crate::location::Location;
@@ -13,49 +16,91 @@ use crate::location::Location;
 pub(crate) struct Provider {
     pub(crate) remote: Arc<dyn Remote>,
     pub(crate) identified: Option<Arc<dyn Identified>>,
+    /// What it is known to be able to do.
+    pub(crate) learned: Arc<Learned>,
 }
 
 impl Provider {
     /// A store that knows as whom it is asked.
-    pub(crate) fn of(store: impl Remote + Identified + Clone) -> Provider {
-        Provider { remote: Arc::new(store.clone()), identified: Some(Arc::new(store)) }
+    pub(crate) fn of(store: impl Remote + Identified + Clone, learned: Arc<Learned>) -> Provider {
+        let identified: Arc<dyn Identified> = Arc::new(store.clone());
+        Provider { remote: Arc::new(store), identified: Some(identified), learned }
     }
 }
 
-/// A bucket of Google's, and the name of the volume.
+/// How to reach a bucket of S3.
+pub(crate) fn s3_options(config: &Config, bucket: &str) -> S3Options {
+    S3Options {
+        endpoint: config.s3.endpoint.clone(),
+        region: config.s3.region.clone(),
+        credentials: config.s3.credentials.clone(),
+        addressing: config.s3.addressing,
+        endpoints: config.s3.endpoints,
+        terms: config.s3.terms.clone(),
+        authorities: config.authorities.clone(),
+        patience: config.deadline,
+        ..S3Options::new(bucket)
+    }
+}
+
+fn gcs_options(config: &Config, bucket: &str) -> GcsOptions {
+    GcsOptions {
+        endpoint: config.gcs.endpoint.clone(),
+        authorities: config.authorities.clone(),
+        patience: config.deadline,
+        ..GcsOptions::new(bucket, config.gcs.credentials.clone())
+    }
+}
+
+fn azure_options(config: &Config, account: &str, container: &str) -> AzureOptions {
+    AzureOptions {
+        endpoint: config.azure.endpoint.clone(),
+        authorities: config.authorities.clone(),
+        patience: config.deadline,
+        ..AzureOptions::new(account, container, config.azure.credentials.clone())
+    }
+}
+
+/// The buckets beside the one of `config`, as far as the credentials may list them.
+pub(crate) async fn buckets(config: &Config, clock: Arc<dyn Clock>) -> remote::Result<Vec<String>> {
+    match &config.location {
+        Location::All | Location::Folder(_) => Ok(Vec::new()),
+        Location::S3 { bucket, .. } => S3::buckets(&s3_options(config, bucket)).await,
+        Location::Gcs { bucket, .. } => {
+            let unknown = || {
+                let error = Error::new(ErrorKind::Unsupported, "list buckets", &Key::from(""));
+                error.because("no project is known: set GOOGLE_CLOUD_PROJECT")
+            };
+            let project = config.gcs.project.as_ref().ok_or_else(unknown)?;
+            Gcs::buckets(&gcs_options(config, bucket), project, clock).await
+        }
+        Location::Azure { account, container, .. } => {
+            Azure::containers(&azure_options(config, account, container), clock).await
+        }
+    }
+}
+
+/// A bucket of Google's.
 pub(crate) fn gcs(
     config: &Config,
     (bucket, prefix): (&str, &str),
     (clock, rng): (Arc<dyn Clock>, Arc<Rng>),
-) -> remote::Result<(Provider, String)> {
-    let endpoint = config.gcs.endpoint.clone();
-    let place = endpoint.as_deref().unwrap_or("google").trim_end_matches('/').to_owned();
-    let options = GcsOptions {
-        endpoint,
-        patience: config.deadline,
-        ..GcsOptions::new(bucket, config.gcs.credentials.clone())
-    };
+) -> remote::Result<Provider> {
     // A prefix is a border for the parts of uploads as well.
-    let options = options.below(&Key::from(prefix));
+    let options = gcs_options(config, bucket).below(&Key::from(prefix));
     let gcs = Gcs::connect(&options, clock, rng)?;
-    Ok((Provider::of(gcs), format!("gs://{bucket}/{prefix}@{place}")))
+    Ok(Provider::of(gcs, Arc::new(Learned::of_service(&Gcs::HAS))))
 }
 
-/// A container of Azure's, and the name of the volume.
+/// A container of Azure's.
 pub(crate) fn azure(
     config: &Config,
-    (account, container, prefix): (&str, &str, &str),
+    (account, container): (&str, &str),
     (clock, rng): (Arc<dyn Clock>, Arc<Rng>),
-) -> remote::Result<(Provider, String)> {
-    let endpoint = config.azure.endpoint.clone();
-    let place = endpoint.as_deref().unwrap_or("azure").trim_end_matches('/').to_owned();
-    let options = AzureOptions {
-        endpoint,
-        patience: config.deadline,
-        ..AzureOptions::new(account, container, config.azure.credentials.clone())
-    };
-    let azure = Azure::connect(&options, clock, rng)?;
-    Ok((Provider::of(azure), format!("az://{account}/{container}/{prefix}@{place}")))
+) -> remote::Result<Provider> {
+    let azure = Azure::connect(&azure_options(config, account, container), clock, rng)?;
+    let learned = Arc::clone(azure.learned());
+    Ok(Provider::of(azure, learned))
 }
 
 /// What a person can do when such a store cannot be used; `None` for other stores and troubles.
@@ -73,7 +118,9 @@ pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
         }
         (Location::Azure { .. }, Trouble::NoCredentials | Trouble::BadCredentials) => {
             "the store does not accept these credentials: check AZURE_STORAGE_CONNECTION_STRING, \
-             AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, and the machine's clock"
+             AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN; or, for Entra ID, AZURE_TENANT_ID, \
+             AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE; or give the \
+             machine a managed identity; and look at the machine's clock"
         }
         (Location::Gcs { bucket, .. }, Trouble::NoBucket) => {
             return Some(format!("there is no bucket {bucket}: check its name"));
@@ -94,7 +141,7 @@ pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
         }
         (
             Location::Gcs { .. } | Location::Azure { .. },
-            Trouble::WrongRegion | Trouble::Busy | Trouble::Other,
+            Trouble::WrongRegion | Trouble::Archived | Trouble::Busy | Trouble::Other,
         ) => {
             return None;
         }

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use fuse::{PassthroughWish, Trust};
 use namespace::Attributes;
-use remote::{Addressing, AzureCredentials, Credentials, GcsCredentials};
+use remote::{
+    Addressing, Authorities, AzureCredentials, Credentials, Endpoints, GcsCredentials, S3Terms,
+};
 use store::CacheLimit;
-use vfs::{Commit, DirtyLimit};
+use vfs::{Commit, DirtyLimit, Last};
 
 use crate::location::Location;
 use crate::prices::Prices;
@@ -34,6 +36,8 @@ pub struct Config {
     pub gcs: GcsSettings,
     /// How to reach Azure Blob Storage.
     pub azure: AzureSettings,
+    /// Whose certificates are believed, by all stores.
+    pub authorities: Authorities,
     /// Whether changes are allowed.
     pub changes: Changes,
     /// Who may enter.
@@ -56,6 +60,10 @@ pub struct Config {
     pub attributes: Attributes,
     /// What a close waits for.
     pub commit: Commit,
+    /// How long an upload waits after a close that does not wait for it.
+    pub upload_delay: Duration,
+    /// Which files come after all else of their folder, where closes do not wait.
+    pub last: Last,
     /// For how long names and attributes are believed.
     pub metadata_ttl: Duration,
     /// Bytes in flight.
@@ -68,6 +76,24 @@ pub struct Config {
     pub passthrough: PassthroughWish,
     /// What is told of it while it runs.
     pub insight: InsightSettings,
+}
+
+impl Config {
+    /// What is mounted, as the state folder calls it.
+    pub(crate) fn volume(&self) -> String {
+        let endpoint = match self.location {
+            Location::S3 { .. } => self.s3.endpoint.as_deref(),
+            Location::Gcs { .. } => self.gcs.endpoint.as_deref(),
+            Location::Azure { .. } => self.azure.endpoint.as_deref(),
+            Location::Folder(_) | Location::All => None,
+        };
+        self.location.volume(endpoint)
+    }
+
+    /// The whole bucket, at its endpoint.
+    pub(crate) fn bucket(&self) -> String {
+        Config { location: self.location.whole(), ..self.clone() }.volume()
+    }
 }
 
 /// What is told of a mount while it runs.
@@ -112,6 +138,10 @@ pub struct S3Settings {
     pub credentials: Credentials,
     /// Where in a URL the bucket's name goes.
     pub addressing: Addressing,
+    /// Which of Amazon's own servers.
+    pub endpoints: Endpoints,
+    /// On which terms objects are read and written.
+    pub terms: S3Terms,
 }
 
 /// How to reach Google Cloud Storage.
@@ -119,6 +149,8 @@ pub struct S3Settings {
 pub struct GcsSettings {
     /// The service's URL; Google's own if `None`.
     pub endpoint: Option<String>,
+    /// The project whose buckets are listed, if that is known.
+    pub project: Option<String>,
     /// As whom.
     pub credentials: GcsCredentials,
 }

@@ -10,28 +10,33 @@
 //! ```
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as ClientStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Ino;
+use base::{Clock as _, Ino, SystemClock};
 use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use rustix::process::PidfdFlags;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
 use vfs::Unpublished;
 
 use crate::assemble::Common;
 use crate::attend::attend;
 use crate::error::Error;
 use crate::lines::{Lines, say};
+use crate::peer::Peer;
 use crate::report::Report;
 use crate::runtime_dir;
+use crate::socket::Socket;
 use crate::status::{Live, Status};
+use crate::task;
 use crate::telemetry::LogControl;
 use crate::volumes::Volumes;
 
@@ -66,14 +71,25 @@ pub(crate) struct Drained {
 /// What the control socket answers from.
 #[derive(Debug)]
 pub(crate) struct Controlled {
-    pub(crate) volumes: Arc<Volumes>,
-    pub(crate) common: Common,
-    pub(crate) report: Arc<Report>,
-    pub(crate) log: Option<LogControl>,
+    volumes: Arc<Volumes>,
+    common: Common,
+    report: Arc<Report>,
+    log: Option<LogControl>,
+    /// Turns of those who wait for the bucket.
+    long: Semaphore,
 }
 
-/// Connections at a time; a status takes no longer than the disk.
-const CONNECTIONS_MAX: usize = 16;
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Of these, those that wait for the bucket; the others are there for who asks how it goes.
+const LONG_MAX: usize = 240;
+
+/// Who connects has so long to ask.
+const QUESTION_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is said to who would wait for the bucket beyond [`LONG_MAX`].
+const TOO_MANY: &str = "the mount is waited for by too many at a time: try again";
 
 /// No question is longer.
 const QUESTION_BYTES_MAX: usize = 64 << 10;
@@ -84,12 +100,21 @@ const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
 /// How long a daemon may take to answer what it knows, on a machine that is busy.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether others still find the socket.
+const SOCKET_LOOK_DELAY: Duration = Duration::from_secs(3);
+
 /// Answers questions until dropped.
-pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
-    let connections = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS_MAX));
+pub(crate) async fn serve(mut socket: Socket, controlled: Arc<Controlled>) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let permit = Arc::clone(&connections).acquire_owned().await.expect("never closed");
-        let stream = match listener.accept().await {
+        let accepted = loop {
+            tokio::select! {
+                accepted = socket.listener.accept() => break accepted,
+                () = controlled.common.clock.sleep(SOCKET_LOOK_DELAY) => socket.renew(),
+            }
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "the control socket does not accept");
@@ -110,15 +135,27 @@ pub(crate) async fn serve(listener: UnixListener, controlled: Arc<Controlled>) {
 async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut lines = Lines::new(AsyncBufReader::new(reading), QUESTION_BYTES_MAX);
-    let Some(question) = lines.next().await? else { return Ok(()) };
+    let question = tokio::select! {
+        question = lines.next() => question?,
+        () = controlled.common.clock.sleep(QUESTION_PATIENCE) => None,
+    };
+    let Some(question) = question else { return Ok(()) };
     let question = String::from_utf8_lossy(&question);
     match question.trim_end() {
         "status" => say(&mut writing, &controlled.report.status().await?).await,
         "live" => say(&mut writing, &controlled.report.live().await?).await,
+        // Nothing after it, which is no level.
+        "log-level" => say(&mut writing, &controlled.set_log("")).await,
         "drain" => controlled.tell(&mut writing, controlled.volumes.drain()).await,
         task if task.starts_with('{') => {
             let task = serde_json::from_str(task)?;
-            attend(task, &mut lines, &mut writing, &controlled.volumes).await
+            let Ok(_turn) = controlled.long.try_acquire() else {
+                return say(&mut writing, &task::Answer::failed(TOO_MANY)).await;
+            };
+            {
+                let means = (&controlled.volumes, &controlled.common.clock);
+                attend(task, &mut lines, &mut writing, means).await
+            }
         }
         question => match question.split_once(' ') {
             Some(("log-level", filter)) => say(&mut writing, &controlled.set_log(filter)).await,
@@ -135,6 +172,15 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
 }
 
 impl Controlled {
+    pub(crate) fn new(
+        volumes: Arc<Volumes>,
+        common: Common,
+        report: Arc<Report>,
+        log: Option<LogControl>,
+    ) -> Controlled {
+        Controlled { volumes, common, report, log, long: Semaphore::new(LONG_MAX) }
+    }
+
     /// Changes what is logged.
     fn set_log(&self, filter: &str) -> LogLevel {
         let Some(log) = &self.log else {
@@ -153,6 +199,10 @@ impl Controlled {
         to: &mut (impl AsyncWriteExt + Unpin),
         draining: impl Future<Output = Vec<Unpublished>>,
     ) -> io::Result<()> {
+        let Ok(_turn) = self.long.try_acquire() else {
+            let failed = vec![TOO_MANY.to_owned()];
+            return say(to, &Drain { done: true, failed, ..self.progress() }).await;
+        };
         let mut draining = std::pin::pin!(draining);
         let unpublished = loop {
             tokio::select! {
@@ -187,17 +237,30 @@ impl Asked {
     /// Asks the daemon that serves `entry`.
     pub(crate) fn new(entry: &MountEntry, question: &str) -> io::Result<Asked> {
         // A mount of this user, or, for root, of any user that left a socket.
-        let own = rustix::process::geteuid().as_raw();
-        let socket = runtime_dir::socket(entry.owner.unwrap_or(own), entry.device);
-        let mut stream = ClientStream::connect(socket)?;
+        let owner = entry.owner.unwrap_or(rustix::process::geteuid().as_raw());
+        let mut stream = connect(&runtime_dir::sockets(owner, entry.device), owner)?;
         stream.write_all(format!("{question}\n").as_bytes())?;
         Ok(Asked { lines: BufReader::new(stream) })
+    }
+
+    /// As [`Asked::new`], with an error that says what to do.
+    pub(crate) fn of(entry: &MountEntry, question: &str) -> Result<Asked, Error> {
+        Asked::new(entry, question).map_err(|source| silent(entry, source))
     }
 
     /// The next line of the answer; `None` at its end.
     pub(crate) fn line<T: for<'a> Deserialize<'a>>(&mut self) -> io::Result<Option<T>> {
         let mut line = String::new();
-        if self.lines.read_line(&mut line)? == 0 {
+        let late = |error: io::Error| {
+            if error.kind() == io::ErrorKind::WouldBlock {
+                return io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "nothing was heard for ten seconds",
+                );
+            }
+            error
+        };
+        if self.lines.read_line(&mut line).map_err(late)? == 0 {
             return Ok(None);
         }
         Ok(Some(serde_json::from_str(&line)?))
@@ -216,9 +279,43 @@ impl Asked {
 
     /// The process that answers.
     pub(crate) fn daemon(&self) -> io::Result<Daemon> {
-        let peer = rustix::net::sockopt::socket_peercred(self.lines.get_ref())?;
-        Ok(Daemon(rustix::process::pidfd_open(peer.pid, PidfdFlags::empty())?))
+        let unseen = || io::Error::other("it runs in another namespace of processes: ask there");
+        let process = Peer::of(self.lines.get_ref().as_fd())?.process.ok_or_else(unseen)?;
+        Ok(Daemon(rustix::process::pidfd_open(process, PidfdFlags::empty())?))
     }
+}
+
+/// Why the daemon of `entry` does not answer, as far as that can be told.
+pub(crate) fn silent(entry: &MountEntry, source: io::Error) -> Error {
+    let dir = entry.path.clone();
+    if source.kind() == io::ErrorKind::PermissionDenied {
+        return Error::Others { dir };
+    }
+    // What stands still is asked no second time.
+    if source.kind() != io::ErrorKind::TimedOut && fuse::is_dead(&dir) {
+        return Error::Dead { dir };
+    }
+    Error::Daemon { dir, source }
+}
+
+/// Connects to the first of `sockets` where `owner` or root listens: in /tmp anybody may. An error is that of
+/// the first.
+fn connect(sockets: &[PathBuf], owner: u32) -> io::Result<ClientStream> {
+    let mut first = None;
+    for socket in sockets {
+        let connected = ClientStream::connect(socket).and_then(|stream| {
+            let listener = Peer::of(stream.as_fd())?.uid;
+            if listener == owner || listener == 0 {
+                return Ok(stream);
+            }
+            Err(io::Error::other(format!("user {listener} listens there, who did not mount it")))
+        });
+        match connected {
+            Ok(stream) => return Ok(stream),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
 }
 
 /// Listens until a drain is over, telling how many files and bytes it waits for.
@@ -239,11 +336,17 @@ pub(crate) struct Daemon(OwnedFd);
 impl Daemon {
     /// Waits until it has ended, at most for `patience`.
     pub(crate) fn end(&self, patience: Duration) -> io::Result<()> {
-        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-        let mut ended = [PollFd::new(&self.0, PollFlags::IN)];
-        match rustix::event::poll(&mut ended, Some(&patience))? {
-            0 => Err(io::ErrorKind::TimedOut.into()),
-            _ => Ok(()),
+        let (clock, mut left) = (SystemClock::new(), patience);
+        loop {
+            let wait = Timespec::try_from(left).map_err(io::Error::other)?;
+            let mut ended = [PollFd::new(&self.0, PollFlags::IN)];
+            match rustix::event::poll(&mut ended, Some(&wait)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return Ok(()),
+                // A signal that somebody else looks after.
+                Err(Errno::INTR) => left = patience.saturating_sub(clock.monotonic()),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
@@ -264,19 +367,10 @@ pub fn set_log_level(dir: &Path, filter: &str) -> Result<Option<String>, Error> 
     Ok(refused)
 }
 
-/// The places where this user has something mounted, or, for root, anybody.
-pub fn mounts() -> Result<Vec<PathBuf>, Error> {
-    let own = rustix::process::geteuid();
-    let is_own = |owner: u32| own.is_root() || owner == own.as_raw();
-    let all = fuse::mounts().map_err(|source| Error::System { what: "no mount table", source })?;
-    let own = all.into_iter().filter(|entry| entry.owner.is_none_or(is_own));
-    Ok(own.map(|entry| entry.path).collect())
-}
-
 /// The answer of the mount at `dir` to a question that has one line of it.
 fn one<T: for<'a> Deserialize<'a>>(dir: &Path, question: &str) -> Result<T, Error> {
     let entry = fuse::our_mount(dir)?;
-    let failed = |source| Error::Daemon { dir: dir.to_owned(), source };
+    let failed = |source| silent(&entry, source);
     let asked = Asked::new(&entry, question).and_then(|asked| asked.patient(ANSWER_PATIENCE));
     let line = asked.and_then(|mut asked| asked.line());
     line.map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))

@@ -52,7 +52,7 @@ pub enum Error {
     /// Uploads failed, so the mount stays.
     #[error(
         "{} is still mounted: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; \
-         try again, or detach with --force, which leaves them in the recovery folder",
+         try again, or detach with --force, which leaves them to the next mount",
         dir.display(), reasons.len(), reasons.iter().map(|r| format!("  {r}")).collect::<Vec<_>>().join("\n")
     )]
     Unpublished {
@@ -113,6 +113,22 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The daemon is gone, and its mount is still there.
+    #[error(
+        "the quayfs process that served {0} is gone: `quayfs umount {0}` clears the place, and a mount there \
+         finishes what it left",
+        dir.display()
+    )]
+    Dead {
+        /// Which mount.
+        dir: PathBuf,
+    },
+    /// The daemon answers its owner and root.
+    #[error("{} is mounted by another user: only that user and root may ask about it", dir.display())]
+    Others {
+        /// Which mount.
+        dir: PathBuf,
+    },
     /// The daemon does not answer.
     #[error("the quayfs process that serves {} does not answer: {source}", dir.display())]
     Daemon {
@@ -121,6 +137,9 @@ pub enum Error {
         /// What failed.
         source: std::io::Error,
     },
+    /// Somebody asked us to end before we were done.
+    #[error("told to end before it was done; what was begun is cleaned up")]
+    Interrupted,
     /// The system.
     #[error("{what}: {source}")]
     System {
@@ -129,4 +148,10 @@ pub enum Error {
         /// What failed.
         source: std::io::Error,
     },
+}
+impl Error {
+    /// Whether it is that programs use the mount.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::Busy)
+    }
 }

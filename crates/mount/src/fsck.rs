@@ -26,10 +26,12 @@ pub enum Repair {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocalFlaw {
     /// What it is about.
+    #[serde(serialize_with = "crate::spelling::serialize")]
     pub path: PathBuf,
     /// What is wrong.
     pub what: String,
-    /// What it means: `cache` (the bucket has the bytes), `staged` (it may not) or `database`.
+    /// What it means: `cache` (the bucket has the bytes), `staged` (it may not), `database`, or `stranger`
+    /// (something that others put there).
     pub about: &'static str,
     /// Whether it is put right now.
     pub repaired: bool,
@@ -71,22 +73,36 @@ pub fn fsck(state_dir: &Path, repair: Repair) -> Result<Vec<LocalFlaw>, Error> {
         Repair::No => store::check(state_dir).map_err(failed)?,
         Repair::Yes => store::repair(state_dir).map_err(failed)?,
     };
-    let mut left = found.clone();
+    let (mut left, mut set_aside) = (found.clone(), None);
     if repair == Repair::Yes && !found.is_empty() {
         // What was not told goes to the recovery folder, as at the next mount.
         let options = Options { dir: state_dir.to_owned(), cache: CacheLimit::default() };
         let (clock, metrics) = (Arc::new(SystemClock::new()), Arc::new(Metrics::new()));
-        drop(Store::open(options, clock, metrics).map_err(failed)?);
+        let opened = Store::open(options, clock, metrics).map_err(failed)?;
+        set_aside = opened.set_aside().map(Path::to_owned);
+        drop(opened);
         left = store::check(state_dir).map_err(failed)?;
     }
     let of = |flaw: store::Flaw| LocalFlaw {
         repaired: !left.contains(&flaw),
+        what: match (&set_aside, flaw.weight) {
+            (Some(aside), Weight::Database) => format!(
+                "{}; begun anew, with the old one at {}: what was cached is forgotten, and what waited \
+                 for upload is in the recovery folder",
+                flaw.what,
+                aside.display()
+            ),
+            (
+                Some(_) | None,
+                Weight::Cache | Weight::Staged | Weight::Database | Weight::Stranger,
+            ) => flaw.what,
+        },
         path: flaw.path,
-        what: flaw.what,
         about: match flaw.weight {
             Weight::Cache => "cache",
             Weight::Staged => "staged",
             Weight::Database => "database",
+            Weight::Stranger => "stranger",
         },
     };
     Ok(found.into_iter().map(of).collect())
@@ -96,7 +112,7 @@ pub fn fsck(state_dir: &Path, repair: Repair) -> Result<Vec<LocalFlaw>, Error> {
 pub fn fsck_attributes(config: &Config) -> Result<CheckedBucket, Error> {
     let runtime = runtime()?;
     let checked = runtime.block_on(async {
-        let remote = assemble::reach(config, PATIENCE).await?;
+        let (remote, _) = assemble::reach(config, PATIENCE).await?;
         let checked = namespace::check_attributes(remote.as_ref()).await;
         checked.map_err(|source| assemble::explained(config, source))
     });

@@ -62,7 +62,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Health, Vec<String>) {
         found.push((Health::Failing, "the credentials have ended".to_owned()));
     }
     if 0.0 < facts.errors_per_second {
-        let text = "requests to the store failed within the last two minutes, and were repeated";
+        let text = "requests to the store failed within the last two minutes: the log says why";
         found.push((Health::Degraded, text.to_owned()));
     }
     if 0 < facts.recovery_files {
@@ -102,7 +102,7 @@ mod tests {
             (
                 Facts { failures: &failures, errors_per_second: 0.5, ..fine() },
                 Health::Failing,
-                &["2 uploads or changes failed: a.txt", "repeated"],
+                &["2 uploads or changes failed: a.txt", "the log says why"],
             ),
             (
                 Facts { credentials_left: Some(Duration::ZERO), ..fine() },

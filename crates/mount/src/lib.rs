@@ -12,6 +12,7 @@ mod config;
 mod control;
 mod dispatch;
 mod doctor;
+mod entry;
 mod error;
 mod fair;
 mod figures;
@@ -19,6 +20,7 @@ mod fsck;
 mod health;
 mod hot;
 mod kernel;
+mod knowledge;
 mod ledger;
 mod lifecycle;
 mod lines;
@@ -29,8 +31,10 @@ mod metrics;
 mod notice;
 mod numbers;
 mod observe;
+mod peer;
 mod pins;
 mod prices;
+mod priority;
 mod process;
 mod raw;
 mod recover;
@@ -38,12 +42,16 @@ mod report;
 mod runtime_dir;
 mod samples;
 mod socket;
+mod spelling;
+mod stand_in;
 mod status;
 mod sync;
 mod tag;
 mod task;
 mod telemetry;
+mod tuning;
 mod umount;
+mod users;
 mod visit;
 mod volume;
 mod volumes;
@@ -54,8 +62,9 @@ pub use config::{
     AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,
     S3Settings,
 };
-pub use control::{live, mounts, set_log_level, status};
+pub use control::{live, set_log_level, status};
 pub use doctor::{Finding, Patient, Verdict, doctor};
+pub use entry::is_in_mount;
 pub use error::Error;
 pub use fair::{memory_bytes_fair, part_bytes_fair};
 pub use figures::Figures;
@@ -63,23 +72,31 @@ pub use fsck::{AttributeFlaw, CheckedBucket, LocalFlaw, Repair, fsck, fsck_attri
 pub use fuse::{PassthroughWish, Trust};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};
-pub use list::{Answer, Listed, list};
+pub use list::{Answer, Listed, Said, list, mounts, statuses};
 pub use location::{Location, LocationError};
 pub use namespace::Attributes;
 pub use notice::Notice;
 pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin};
 pub use prices::{PriceChanges, Prices};
 pub use recover::{Fate, Kept, Waiting, discard, kept, recover, waiting};
-pub use remote::{Addressing, AzureCredentials, AzureOptions, Credentials, GcsCredentials, Secret};
+pub use remote::{
+    Addressing, Authorities, AzureCredentials, AzureOptions, CaBundle, Credentials, CustomerKey,
+    Encryption, Endpoints, Entra, GcsCredentials, Payer, Proof, S3Terms, Secret, Tags, TokenFile,
+};
 pub use samples::Rates;
+pub use spelling::spelled;
+pub use stand_in::copy_over_link;
 pub use status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, TuningStatus,
-    UploadState, UploadStatus,
+    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, StoreStatus, TimesStatus,
+    TuningStatus, UploadState, UploadStatus,
 };
 pub use store::CacheLimit;
 pub use sync::sync;
 pub use task::{Chore, Outcome};
-pub use telemetry::{LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, start_logging};
+pub use telemetry::{
+    LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
+};
 pub use umount::{Force, Progress, umount};
-pub use vfs::{Commit, DirtyLimit};
+pub use users::users;
+pub use vfs::{Commit, DirtyLimit, Last};
 pub use visit::{Found, visit};

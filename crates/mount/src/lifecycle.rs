@@ -8,7 +8,7 @@ use base::Clock;
 use fuse::{MountError, MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use vfs::{Pending, Unpublished};
 
 use crate::all::AllBuckets;
@@ -21,6 +21,7 @@ use crate::kernel::Link;
 use crate::location::Location;
 use crate::memory;
 use crate::notice::Notice;
+use crate::priority;
 use crate::socket::Socket;
 use crate::tag::Tag;
 use crate::volume::Volume;
@@ -78,6 +79,7 @@ pub fn serve(
     fuse::check_mount_point(&config.dir)?;
     apart::check(config)?;
     raise_file_limit();
+    leave_no_core();
     memory::keep_no_large_buffers();
     let served = serve_on(&runtime, config, buckets, &mut tell);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
@@ -130,13 +132,14 @@ fn serve_on(
     let service = Arc::new(watch.around(service));
     let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
     let (report, log) = (watch.report(), config.insight.log.clone());
-    let controlled =
-        Controlled { volumes: Arc::clone(&volumes), common: common.clone(), report, log };
-    let controlled = Arc::new(controlled);
-    let serving = runtime.spawn(control::serve(socket.listener, controlled));
+    let (asked, common_too) = (Arc::clone(&volumes), common.clone());
+    let controlled = Controlled::new(asked, common_too, report, log);
+    let serving = runtime.spawn(control::serve(socket, Arc::new(controlled)));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
     tell(Stage::Ready(&notices));
+    // Who was told may have left the session that it was started in.
+    priority::raise();
 
     let ended = session.wait();
     signals.abort();
@@ -144,7 +147,6 @@ fn serve_on(
     drop(watch);
     let left = runtime.block_on(end(&volumes, &*common.clock, tell));
     serving.abort();
-    drop(socket.name);
     for file in &left {
         tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
     }
@@ -184,15 +186,28 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
     }
 }
 
+/// The signals that ask a process to end. From when they are listened to they do not end it themselves.
+pub(crate) struct EndSignals([Signal; 2]);
+
+impl EndSignals {
+    pub(crate) fn listen() -> EndSignals {
+        let listen = |kind| signal(kind).expect("signals can be listened to");
+        EndSignals([SignalKind::terminate(), SignalKind::interrupt()].map(listen))
+    }
+
+    /// When one has come.
+    pub(crate) async fn received(self) {
+        let EndSignals([mut terminate, mut interrupt]) = self;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    }
+}
+
 /// A request to end is a request to unmount: what hangs on the mount then gets an error.
 async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
-    let listen = |kind| signal(kind).expect("signals can be listened to");
-    let mut ends = [SignalKind::terminate(), SignalKind::interrupt()].map(listen);
-    let [terminate, interrupt] = &mut ends;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    EndSignals::listen().received().await;
     tracing::info!("told to end: unmounting");
     // Not lazily: of a mount that is nowhere any more, no one could be made to let go.
     for _ in 0..CLOSE_TRIES_MAX {
@@ -240,6 +255,16 @@ fn raise_file_limit() {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::debug!(%error, "the limit of open files stays as it is");
+    }
+}
+
+/// A picture of our memory would have keys and tokens in it. Who wants one all the same raises the limit of
+/// the running process, with `prlimit`.
+fn leave_no_core() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let none = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
+    if let Err(error) = setrlimit(Resource::Core, none) {
+        tracing::debug!(%error, "the limit of core dumps stays as it is");
     }
 }
 

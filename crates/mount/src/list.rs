@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use fuse::MountEntry;
+
 use crate::control::status;
 use crate::error::Error;
 use crate::status::Status;
@@ -32,14 +34,18 @@ pub enum Answer {
     Silent(Error),
 }
 
+/// Where a mount is, and what it says of itself.
+pub type Said = (PathBuf, Result<Status, Error>);
+
+/// Daemons that are asked at a time: one that stands still keeps us for seconds.
+const ASKED_AT_A_TIME: usize = 32;
+
 /// All of them, in the order in which they were mounted.
 pub fn list() -> Result<Vec<Listed>, Error> {
     let own = rustix::process::geteuid();
-    let mounts = fuse::mounts()
-        .map_err(|source| Error::System { what: "cannot read the table of mounts", source })?;
-    let listed = mounts.into_iter().map(|entry| {
+    let listed = asked(table()?).into_iter().map(|(entry, said)| {
         let is_others = !own.is_root() && entry.owner.is_some_and(|owner| owner != own.as_raw());
-        let answer = match status(&entry.path) {
+        let answer = match said {
             Ok(status) => Answer::Status(Box::new(status)),
             Err(_) if is_others => Answer::Others,
             Err(_) if fuse::is_dead(&entry.path) => Answer::Dead,
@@ -48,4 +54,49 @@ pub fn list() -> Result<Vec<Listed>, Error> {
         Listed { dir: entry.path, source: entry.source, owner: entry.owner, answer }
     });
     Ok(listed.collect())
+}
+
+/// What the mounts of this user say of themselves, or, for root, anybody's. One that ends meanwhile is not
+/// among them.
+pub fn statuses() -> Result<Vec<Said>, Error> {
+    let said = asked(own(table()?));
+    let still_there = table()?;
+    let is_there = |entry: &MountEntry| {
+        still_there.iter().any(|other| (&other.path, other.device) == (&entry.path, entry.device))
+    };
+    let told = said.into_iter().filter(|(entry, said)| said.is_ok() || is_there(entry));
+    Ok(told.map(|(entry, said)| (entry.path, said)).collect())
+}
+
+/// The places where this user has something mounted, or, for root, anybody.
+pub fn mounts() -> Result<Vec<PathBuf>, Error> {
+    Ok(own(table()?).into_iter().map(|entry| entry.path).collect())
+}
+
+fn table() -> Result<Vec<MountEntry>, Error> {
+    let what = "cannot read the table of mounts";
+    fuse::mounts().map_err(|source| Error::System { what, source })
+}
+
+fn own(entries: Vec<MountEntry>) -> Vec<MountEntry> {
+    let own = rustix::process::geteuid();
+    let is_own = |owner: u32| own.is_root() || owner == own.as_raw();
+    entries.into_iter().filter(|entry| entry.owner.is_none_or(is_own)).collect()
+}
+
+/// Each with what its daemon says.
+fn asked(mut entries: Vec<MountEntry>) -> Vec<(MountEntry, Result<Status, Error>)> {
+    let (mut done, mut said) = (Vec::new(), Vec::new());
+    while !entries.is_empty() {
+        let rest = entries.split_off(entries.len().min(ASKED_AT_A_TIME));
+        said.extend(std::thread::scope(|scope| {
+            let asking: Vec<_> =
+                entries.iter().map(|entry| scope.spawn(|| status(&entry.path))).collect();
+            let heard = asking.into_iter().map(|asked| asked.join().expect("it does not panic"));
+            heard.collect::<Vec<_>>()
+        }));
+        done.append(&mut entries);
+        entries = rest;
+    }
+    done.into_iter().zip(said).collect()
 }

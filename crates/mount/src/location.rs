@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub enum Location {
     /// `all`: every bucket of every store, each attached when it is first used.
     All,
-    /// `s3://bucket/prefix`.
+    /// `s3://bucket/prefix`, also with the ARN of an access point for the bucket.
     S3 {
         /// The bucket.
         bucket: String,
@@ -45,6 +45,23 @@ pub enum LocationError {
     /// No bucket.
     #[error("{0}: the bucket is missing; use {FORMS}")]
     NoBucket(String),
+    /// An access point of many regions.
+    #[error(
+        "{0}: access points of many regions want another kind of signature (SigV4A), which is not \
+         supported: name an access point or a bucket of one region"
+    )]
+    ManyRegions(String),
+    /// A directory bucket.
+    #[error(
+        "{0}: directory buckets (S3 Express One Zone) want sessions of their own and list keys in no \
+         order, which is not supported: use a general purpose bucket"
+    )]
+    Directory(String),
+    /// No access point.
+    #[error(
+        "{0}: not the name of an access point; use s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME[/prefix]"
+    )]
+    AccessPoint(String),
     /// No storage account, or no container.
     #[error(
         "{0}: the account or the container is missing; use az://account/container[/prefix] or \
@@ -72,8 +89,13 @@ impl Location {
             return Err(LocationError::Scheme(url.to_owned()));
         };
         match scheme {
+            "s3" if rest.starts_with("arn:") => access_point(url, rest),
             "s3" => {
                 let (bucket, prefix) = bucket(rest).ok_or_else(no_bucket)?;
+                // Nothing else may have such a name, at Amazon's.
+                if ["--x-s3", "--xa-s3"].iter().any(|end| bucket.ends_with(end)) {
+                    return Err(LocationError::Directory(url.to_owned()));
+                }
                 Ok(Location::S3 { bucket, prefix })
             }
             "gs" => {
@@ -91,7 +113,8 @@ impl Location {
                 let (host, prefix) = bucket(rest).ok_or_else(no_container)?;
                 let account = host.split_once('.').map_or(&host[..], |(account, _)| account);
                 let account = named(account).ok_or_else(no_container)?;
-                let container = named(container).ok_or_else(no_container)?;
+                let container = named(container).filter(|name| !name.contains('/'));
+                let container = container.ok_or_else(no_container)?;
                 Ok(Location::Azure { account, container, prefix })
             }
             // One spelling for one folder: the name of a volume is compared with earlier ones.
@@ -113,6 +136,31 @@ impl Location {
         }
     }
 
+    /// What it is called in the state folder, at the service `endpoint` or at the cloud's own.
+    pub(crate) fn volume(&self, endpoint: Option<&str>) -> String {
+        let at = |cloud| endpoint.unwrap_or(cloud).trim_end_matches('/').to_owned();
+        match self {
+            Location::S3 { bucket, prefix } => format!("s3://{bucket}/{prefix}@{}", at("aws")),
+            Location::Gcs { bucket, prefix } => format!("gs://{bucket}/{prefix}@{}", at("google")),
+            Location::Azure { account, container, prefix } => {
+                format!("az://{account}/{container}/{prefix}@{}", at("azure"))
+            }
+            Location::Folder(_) | Location::All => self.to_string(),
+        }
+    }
+
+    /// The bucket without a prefix.
+    pub(crate) fn whole(&self) -> Location {
+        let mut whole = self.clone();
+        match &mut whole {
+            Location::S3 { prefix, .. }
+            | Location::Gcs { prefix, .. }
+            | Location::Azure { prefix, .. } => prefix.clear(),
+            Location::Folder(_) | Location::All => {}
+        }
+        whole
+    }
+
     /// The bucket that was mounted whole under the name `volume`.
     pub(crate) fn of_volume(volume: &str) -> Option<Location> {
         let (url, _endpoint) = volume.split_once("/@")?;
@@ -127,6 +175,25 @@ fn bucket(text: &str) -> Option<(String, String)> {
     let prefix = prefix.trim_matches('/');
     let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
     Some((named(bucket)?, prefix))
+}
+
+/// `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/prefix`. A colon before the name is the same.
+fn access_point(url: &str, text: &str) -> Result<Location, LocationError> {
+    let wrong = || LocationError::AccessPoint(url.to_owned());
+    let mut words = text.splitn(6, ':');
+    let mut word = || words.next().ok_or_else(wrong);
+    let (arn, partition, service, region, account) = (word()?, word()?, word()?, word()?, word()?);
+    let resource = word()?.strip_prefix("accesspoint").ok_or_else(wrong)?;
+    let (name, prefix) =
+        bucket(resource.strip_prefix(['/', ':']).ok_or_else(wrong)?).ok_or_else(wrong)?;
+    if service != "s3" || partition.is_empty() || account.is_empty() {
+        return Err(wrong());
+    }
+    if region.is_empty() {
+        return Err(LocationError::ManyRegions(url.to_owned()));
+    }
+    let bucket = format!("{arn}:{partition}:{service}:{region}:{account}:accesspoint/{name}");
+    Ok(Location::S3 { bucket, prefix })
 }
 
 fn named(text: &str) -> Option<String> {
@@ -151,7 +218,20 @@ impl fmt::Display for Location {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::Location;
+
+    proptest! {
+        #[test]
+        fn whatever_is_read_is_spelt_so_that_it_is_read_the_same(
+            url in "(s3|gs|az|file|abfss)://(arn:aws:s3:[a-z]{0,2}:1:accesspoint[/:])?[a-z@./:]{0,20}",
+        ) {
+            if let Ok(location) = Location::parse(&url) {
+                prop_assert_eq!(Location::parse(&location.to_string()), Ok(location));
+            }
+        }
+    }
 
     #[test]
     fn a_url_names_a_bucket_and_a_prefix_that_ends_in_a_slash() {
@@ -160,6 +240,14 @@ mod tests {
             ("s3://b/", "s3://b"),
             ("s3://b/p", "s3://b/p"),
             ("s3://b/p/q/", "s3://b/p/q"),
+            (
+                "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q/",
+                "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q",
+            ),
+            (
+                "s3://arn:aws-cn:s3:cn-north-1:123456789012:accesspoint:lab",
+                "s3://arn:aws-cn:s3:cn-north-1:123456789012:accesspoint/lab",
+            ),
             ("gs://b", "gs://b"),
             ("gs://b/p/q/", "gs://b/p/q"),
             ("az://a/c", "az://a/c"),
@@ -177,10 +265,30 @@ mod tests {
     }
 
     #[test]
+    fn a_volume_is_a_place_at_a_service() {
+        let minio = Some("http://127.0.0.1:9000/");
+        for (url, endpoint, want) in [
+            ("s3://b", None, "s3://b/@aws"),
+            ("s3://b/p", minio, "s3://b/p/@http://127.0.0.1:9000"),
+            ("gs://b", None, "gs://b/@google"),
+            ("az://a/c/p", None, "az://a/c/p/@azure"),
+            ("file:///data", None, "file:///data"),
+        ] {
+            let location = Location::parse(url).unwrap();
+            assert_eq!(location.volume(endpoint), want);
+        }
+    }
+
+    #[test]
     fn the_name_of_a_volume_tells_the_bucket_if_it_is_all_of_it() {
         for (volume, want) in [
             ("s3://b/@aws", Some("s3://b")),
             ("s3://b/@http://127.0.0.1:9000", Some("s3://b")),
+            (
+                "s3://arn:aws:s3:eu-west-1:1:accesspoint/lab/@aws",
+                Some("s3://arn:aws:s3:eu-west-1:1:accesspoint/lab"),
+            ),
+            ("s3://arn:aws:s3:eu-west-1:1:accesspoint/lab/p/@aws", None),
             ("gs://b/@google", Some("gs://b")),
             ("az://a/c/@azure", Some("az://a/c")),
             ("s3://b/p/@aws", None),
@@ -198,12 +306,18 @@ mod tests {
             ("b", "s3://bucket"),
             ("http://x/b", "s3://bucket"),
             ("s3:///p", "bucket is missing"),
+            ("s3://arn:aws:s3::1:accesspoint/m.mrap", "one region"),
+            ("s3://lab--usw2-az1--x-s3/p", "general purpose bucket"),
+            ("s3://lab--usw2-az1--xa-s3", "general purpose bucket"),
+            ("s3://arn:aws:s3:eu-west-1:1:bucket/b", "access point"),
+            ("s3://arn:aws:s3", "access point"),
             ("gs://", "bucket is missing"),
             ("az://a", "container is missing"),
             ("az:///c", "container is missing"),
             ("az://a/", "container is missing"),
             ("abfss://a.dfs.core.windows.net/c", "container is missing"),
             ("abfss://@a/p", "container is missing"),
+            ("abfss://c/d@a/p", "container is missing"),
             ("file://data", "file:///path"),
         ] {
             let error = Location::parse(url).unwrap_err().to_string();

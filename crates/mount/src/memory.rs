@@ -13,12 +13,19 @@ const MAPPED_BYTES_MIN: i32 = 2 << 20;
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES_MAX: i32 = 1 << 20;
 
+/// What a pool grows by. By default it is a page, and each a call of the kernel; what is not used of it takes
+/// no memory.
+#[cfg(target_env = "gnu")]
+const GROWTH_BYTES: i32 = 256 << 10;
+
 /// Has the allocator keep no large buffers, and what small files need.
 pub(crate) fn keep_no_large_buffers() {
     #[cfg(target_env = "gnu")]
-    for (number, value) in
-        [(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN), (libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX)]
-    {
+    for (number, value) in [
+        (libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN),
+        (libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX),
+        (libc::M_TOP_PAD, GROWTH_BYTES),
+    ] {
         // SAFETY: it only sets a number of the allocator, which takes its own lock for that.
         let is_set = unsafe { libc::mallopt(number, value) };
         if is_set == 0 {

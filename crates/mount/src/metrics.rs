@@ -34,6 +34,10 @@ impl Exports {
             exports.tasks.push(runtime.spawn(http::serve(listener, Arc::clone(report))));
         }
         if let Some(path) = &settings.metrics_file {
+            // Now, while somebody hears of it.
+            runtime.block_on(file::write(Arc::new(path.clone()), report)).map_err(|source| {
+                Error::System { what: "cannot write the file of --metrics-file", source }
+            })?;
             exports.tasks.push(runtime.spawn(file::keep(path.clone(), Arc::clone(report))));
         }
         Ok(exports)

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub enum Notice {
     /// The credentials cannot write, so the mount is read-only.
     ReadOnly(String),
+    /// The store does not keep to conditions, so that others' changes may be overwritten.
+    Unconditional,
     /// An earlier mount left this many files, which are in the bucket now.
     Resumed(u64),
     /// An earlier mount left this many files, which the store did not take now either.

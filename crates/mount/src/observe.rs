@@ -128,7 +128,7 @@ impl Call {
         tracing::warn!(
             target: "slow",
             op = self.timing.name(),
-            path = %String::from_utf8_lossy(&path),
+            path = %base::spelled(&path),
             bytes,
             ?took,
             requests = telemetry::requests_of(&self.span),

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::control::Asked;
+use crate::entry::mount_of;
 use crate::error::Error;
 use crate::task::{Answer, Outcome, Task};
 
@@ -77,6 +78,7 @@ pub fn pin(path: &Path, mut tell: impl FnMut(PinProgress)) -> Result<Pinned, Err
             | Outcome::Full { .. }
             | Outcome::Evicted { .. }
             | Outcome::Kept { .. }
+            | Outcome::Copied {}
             | Outcome::Measured(_)
             | Outcome::Unpinned { .. }) => Some(Err(refused(format!("{other:?} is no answer")))),
         },
@@ -103,10 +105,18 @@ pub fn pinned(state_dir: &Path) -> Result<Vec<Listed>, Error> {
     let pins = store::pins(state_dir);
     let pins = pins.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
     let of = |store::Pin { volume, path, files, bytes }| {
-        let path = format!("/{}", String::from_utf8_lossy(&path));
+        let path = format!("/{}", base::spelled(&path));
         Listed { volume, path, files, bytes }
     };
     Ok(pins.into_iter().map(of).collect())
+}
+
+/// Whether something is there, be it that nobody may look at it, or that its daemon is gone.
+fn is_there(place: &Path) -> bool {
+    let is_closed = |error: io::Error| {
+        matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotConnected)
+    };
+    place.try_exists().unwrap_or_else(is_closed)
 }
 
 fn ask<T>(
@@ -117,8 +127,8 @@ fn ask<T>(
     let system = |source| Error::System { what: "cannot look at the path", source };
     let place = std::path::absolute(path).map_err(system)?;
     // What is not there any more can still be unpinned: only what it is in has to be there.
-    let there = place.ancestors().find(|place| place.exists()).unwrap_or(&place);
-    let entry = fuse::mount_of(there)?;
+    let there = place.ancestors().find(|place| is_there(place)).unwrap_or(&place);
+    let entry = mount_of(there)?;
     let resolved = there.canonicalize().map_err(system)?;
     let rest = place.strip_prefix(there).expect("an ancestor is a beginning");
     let inner = resolved.join(rest);
@@ -129,7 +139,7 @@ fn ask<T>(
     let silent = |source: io::Error| Error::Daemon { dir: entry.path.clone(), source };
     let task = task(inner.as_os_str().as_bytes().to_vec());
     let question = serde_json::to_string(&task).map_err(|error| silent(error.into()))?;
-    let mut asked = Asked::new(&entry, &question).map_err(silent)?;
+    let mut asked = Asked::of(&entry, &question)?;
     loop {
         let Answer { outcome, .. } = asked
             .line()

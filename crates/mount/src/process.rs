@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::io;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The bit of SIGKILL in a set of signals.
 const KILL_BIT: u64 = 1 << (9 - 1);
@@ -28,15 +27,13 @@ impl Processes {
     /// The process of the thread `thread`. A thread that is gone, or of another process namespace, is
     /// taken for a process of its own.
     pub(crate) fn of(&self, thread: u32) -> u32 {
-        if is_first(thread) {
+        if is_in(thread, thread) {
             return thread;
         }
         let known = self.known.lock().get(&thread).copied();
         match known {
             // The number may be another thread's by now.
-            Some(process) if Path::new(&format!("/proc/{process}/task/{thread}")).exists() => {
-                process
-            }
+            Some(process) if is_in(process, thread) => process,
             Some(_) | None => self.ask(thread),
         }
     }
@@ -53,11 +50,13 @@ impl Processes {
     }
 }
 
-/// Whether `thread` is known to be the first of its process, and so to have its number. A descriptor of a
-/// process can be had by that number only.
-fn is_first(thread: u32) -> bool {
-    let pid = i32::try_from(thread).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| pidfd_open(pid, PidfdFlags::empty()).is_ok())
+/// Whether `thread` is one of `process`; the first of a process has its number. Asked twice for each small file
+/// that is written: by the one call that looks nothing up in /proc and opens nothing.
+fn is_in(process: u32, thread: u32) -> bool {
+    // SAFETY: no signal is sent, it is only looked whether one could be.
+    let result = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) };
+    // It is there even if we may not send it any.
+    result == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
 /// Whether a signal waits for `thread` that ends it at once; the kernel makes one of every signal that

@@ -1,5 +1,6 @@
 //! Finishes what dead daemons left, without a mount.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,6 +11,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
 use crate::notice::Notice;
+use crate::spelling::{spelled, unspelled};
 
 /// Does for the bucket of `config` what a mount does before it answers: what was acknowledged is
 /// brought to the bucket, what was not goes to the recovery folder. Returns what was done.
@@ -37,6 +39,7 @@ pub struct Kept {
     /// Its name, by which it is discarded.
     pub name: String,
     /// Where it is.
+    #[serde(serialize_with = "crate::spelling::serialize")]
     pub path: PathBuf,
     /// How large it is.
     pub bytes: u64,
@@ -48,6 +51,7 @@ pub struct Kept {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// Where it is.
+    #[serde(serialize_with = "crate::spelling::serialize")]
     pub path: PathBuf,
     /// How large it is.
     pub bytes: u64,
@@ -92,15 +96,24 @@ pub fn waiting(state_dir: &Path) -> Result<Vec<Waiting>, Error> {
 pub fn kept(state_dir: &Path) -> Result<Vec<Kept>, Error> {
     let listed = store::kept(state_dir);
     let listed = listed.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
-    let of = |store::Kept { name, path, bytes, reason }| Kept { name, path, bytes, reason };
+    let of = |store::Kept { name, path, bytes, reason }| {
+        let name = spelled(Path::new(&name)).into_owned();
+        Kept { name, path, bytes, reason }
+    };
     Ok(listed.into_iter().map(of).collect())
 }
 
-/// Removes the file `name` from the recovery folder, for good.
-pub fn discard(state_dir: &Path, name: &str) -> Result<(), Error> {
-    match store::discard_kept(state_dir, name) {
+/// Removes `name`, as it is or as it is listed, from the recovery folder, for good.
+pub fn discard(state_dir: &Path, name: &OsStr) -> Result<(), Error> {
+    let discarded = match store::discard_kept(state_dir, name) {
+        Ok(Discarded::Unknown) => store::discard_kept(state_dir, unspelled(name).as_os_str()),
+        discarded => discarded,
+    };
+    match discarded {
         Ok(Discarded::Yes) => Ok(()),
-        Ok(Discarded::Unknown) => Err(Error::NotKept { name: name.to_owned() }),
+        Ok(Discarded::Unknown) => {
+            Err(Error::NotKept { name: spelled(Path::new(name)).into_owned() })
+        }
         Err(source) => Err(Error::State { dir: state_dir.to_owned(), source }),
     }
 }

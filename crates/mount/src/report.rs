@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::{Counter, Metrics, Party, Timestamp, Timing};
 use remote::Identity;
+use store::Store;
 use vfs::{PendingFile, Stage};
 
 use crate::assemble::Common;
@@ -48,7 +49,7 @@ impl Report {
     pub(crate) async fn status(&self) -> io::Result<Status> {
         let Common { metrics, clock, .. } = &self.common;
         let pending = self.volumes.pending();
-        let cache = self.cache()?;
+        let cache = self.cache().await?;
         let identities = self.volumes.identities().await;
         let ends = identities.iter().filter_map(|identity| identity.expires);
         let left = ends.map(|end| left_secs(end, clock.wall())).min();
@@ -81,12 +82,14 @@ impl Report {
             tuning: TuningStatus {
                 memory_limit_bytes: self.memory_bytes_max,
                 part_bytes: self.part_bytes,
+                read_window_bytes: self.common.window.bytes(),
                 requests_at_a_time: self.volumes.requests_at_a_time(),
                 small_uploads_at_a_time: self.volumes.small_uploads_at_a_time(),
             },
             requests,
             calls: times(metrics, Party::Kernel, None),
             credentials: identities.into_iter().map(|who| self.credentials(who)).collect(),
+            stores: self.volumes.stores(),
             counters: metrics
                 .snapshot()
                 .map(|(counter, n)| (counter.name().to_owned(), n))
@@ -107,20 +110,11 @@ impl Report {
         Ok(Live { status: self.status().await?, history, hot })
     }
 
-    fn cache(&self) -> io::Result<CacheStatus> {
-        let usage = self.common.store.usage().map_err(io::Error::other)?;
-        let kept = store::kept(&self.state_dir).map_err(io::Error::other)?;
-        let dirty = self.volumes.dirty().map_err(io::Error::other)?;
-        Ok(CacheStatus {
-            dir: self.state_dir.clone(),
-            cached_bytes: usage.cached_bytes,
-            staged_bytes: usage.staged_bytes,
-            dirty_bytes: dirty.bytes,
-            dirty_limit_bytes: dirty.limit_bytes,
-            pinned_bytes: self.common.store.pinned_bytes().map_err(io::Error::other)?,
-            disk_free_bytes: usage.disk_free_bytes,
-            recovery_files: kept.len() as u64,
-        })
+    async fn cache(&self) -> io::Result<CacheStatus> {
+        let (store, dir) = (self.common.store.clone(), self.state_dir.clone());
+        let volumes = Arc::clone(&self.volumes);
+        let looking = tokio::task::spawn_blocking(move || cache(&store, dir, &volumes));
+        looking.await.map_err(io::Error::other)?
     }
 
     fn cost(&self, requests: &[TimesStatus]) -> CostStatus {
@@ -144,6 +138,23 @@ impl Report {
             left_secs: who.expires.map(|end| left_secs(end, self.common.clock.wall())),
         }
     }
+}
+
+/// What the state folder holds, which the disk is asked for.
+fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> io::Result<CacheStatus> {
+    let usage = store.usage().map_err(io::Error::other)?;
+    let kept = store::kept(&dir).map_err(io::Error::other)?;
+    let dirty = volumes.dirty().map_err(io::Error::other)?;
+    Ok(CacheStatus {
+        dir,
+        cached_bytes: usage.cached_bytes,
+        staged_bytes: usage.staged_bytes,
+        dirty_bytes: dirty.bytes,
+        dirty_limit_bytes: dirty.limit_bytes,
+        pinned_bytes: store.pinned_bytes().map_err(io::Error::other)?,
+        disk_free_bytes: usage.disk_free_bytes,
+        recovery_files: kept.len() as u64,
+    })
 }
 
 fn left_secs(end: Timestamp, now: Timestamp) -> u64 {
@@ -186,7 +197,7 @@ fn upload(file: PendingFile) -> UploadStatus {
 }
 
 fn text(path: Option<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&path.unwrap_or_default()).into_owned()
+    base::spelled(&path.unwrap_or_default()).into_owned()
 }
 
 #[cfg(test)]

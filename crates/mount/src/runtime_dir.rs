@@ -8,9 +8,23 @@ use std::path::{Path, PathBuf};
 
 use fuse::Device;
 
-/// The control socket of the mount `device` of the user `uid`.
+/// Where a new control socket goes, of the mount `device` of the user `uid`.
 pub(crate) fn socket(uid: u32, device: Device) -> PathBuf {
-    folder(uid).join(format!("{}-{}.sock", device.major, device.minor))
+    folder(uid).join(name(device))
+}
+
+/// Where the control socket of the mount `device` of the user `uid` may be: who mounts and who asks need
+/// not both have a session.
+pub(crate) fn sockets(uid: u32, device: Device) -> Vec<PathBuf> {
+    let mut folders = vec![folder(uid)];
+    if uid != 0 {
+        folders.extend([of_session(uid), without_session(uid)]);
+    }
+    folders.into_iter().map(|folder| folder.join(name(device))).collect()
+}
+
+fn name(device: Device) -> String {
+    format!("{}-{}.sock", device.major, device.minor)
 }
 
 /// Makes the folder of the sockets of this user, which no one else may enter.
@@ -34,6 +48,14 @@ fn folder(uid: u32) -> PathBuf {
     if uid == 0 {
         return PathBuf::from("/run/quayfs");
     }
-    let session = Path::new("/run/user").join(uid.to_string());
-    if session.is_dir() { session.join("quayfs") } else { format!("/tmp/quayfs-{uid}").into() }
+    let session = of_session(uid);
+    if session.parent().is_some_and(Path::is_dir) { session } else { without_session(uid) }
+}
+
+fn of_session(uid: u32) -> PathBuf {
+    Path::new("/run/user").join(uid.to_string()).join("quayfs")
+}
+
+fn without_session(uid: u32) -> PathBuf {
+    format!("/tmp/quayfs-{uid}").into()
 }

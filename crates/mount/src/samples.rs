@@ -7,6 +7,9 @@ use std::time::Duration;
 use base::{Clock, Counter, Metrics};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use transfer::Window;
+
+use crate::tuning::window_bytes;
 
 /// Two minutes.
 const SAMPLES_MAX: usize = 120;
@@ -49,10 +52,16 @@ pub(crate) struct Samples {
     ring: Mutex<VecDeque<Sample>>,
 }
 
-/// Takes samples until nobody has them any more.
-pub(crate) async fn sample(samples: Weak<Samples>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) {
+/// Takes samples until nobody has them any more, and has `window` follow what the network brings.
+pub(crate) async fn sample(
+    samples: Weak<Samples>,
+    metrics: Arc<Metrics>,
+    clock: Arc<dyn Clock>,
+    window: Window,
+) {
     while let Some(samples) = samples.upgrade() {
         samples.take(&metrics, clock.monotonic());
+        window.set(window_bytes(samples.received_at_best()));
         drop(samples);
         clock.sleep(DELAY).await;
     }
@@ -85,6 +94,11 @@ impl Samples {
             (Some(from), Some(to)) => rates(*from, *to),
             (None | Some(_), None) | (None, Some(_)) => Rates::default(),
         }
+    }
+
+    /// Bytes from the store in the best second of the last minutes.
+    fn received_at_best(&self) -> f64 {
+        self.history().iter().map(|rates| rates.received_bytes).fold(0.0, f64::max)
     }
 
     /// The rates from each sample to the next, oldest first.
@@ -151,5 +165,6 @@ mod tests {
         let history = samples.history();
         assert_eq!(history.len(), SAMPLES_MAX - 1);
         assert!((history[0].received_bytes - 100.0).abs() < 1e-6);
+        assert!((samples.received_at_best() - 300.0).abs() < 1e-6);
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fuse::Device;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 
@@ -14,11 +15,12 @@ use crate::runtime_dir;
 /// A listening control socket.
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
-    pub(crate) name: SocketName,
+    name: SocketName,
+    device: Device,
 }
 
 /// The name of a control socket; it goes when this is dropped.
-pub(crate) struct SocketName {
+struct SocketName {
     path: PathBuf,
     inode: u64,
 }
@@ -26,19 +28,41 @@ pub(crate) struct SocketName {
 impl Socket {
     /// Listens for the mount at `dir`.
     pub(crate) fn bind(runtime: &Runtime, dir: &Path) -> Result<Socket, Error> {
-        let failed = |source| Error::System { what: "cannot make a control socket", source };
-        runtime_dir::make().map_err(failed)?;
         let device = fuse::our_mount(dir)?.device;
+        let _entered = runtime.enter();
+        let failed = |source| Error::System { what: "cannot make a control socket", source };
+        Socket::bind_for(device).map_err(failed)
+    }
+
+    fn bind_for(device: Device) -> io::Result<Socket> {
+        runtime_dir::make()?;
         let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), device);
         // One of that name is of a mount that is gone: the device number is ours now.
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let _entered = runtime.enter();
-        let listener = UnixListener::bind(&path).map_err(failed)?;
-        let inode = fs::symlink_metadata(&path).map_err(failed)?.ino();
-        Ok(Socket { listener, name: SocketName { path, inode } })
+        let listener = UnixListener::bind(&path)?;
+        let inode = fs::symlink_metadata(&path)?.ino();
+        Ok(Socket { listener, name: SocketName { path, inode }, device })
+    }
+
+    /// Listens anew if the name is gone: the folder of a user's sockets goes when he logs out.
+    pub(crate) fn renew(&mut self) {
+        if !self.name.is_gone() {
+            return;
+        }
+        match Socket::bind_for(self.device) {
+            Ok(socket) => *self = socket,
+            Err(error) => tracing::warn!(%error, "the control socket is gone"),
+        }
+    }
+}
+
+impl SocketName {
+    fn is_gone(&self) -> bool {
+        let found = fs::symlink_metadata(&self.path);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 }
 

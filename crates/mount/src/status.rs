@@ -50,14 +50,29 @@ pub struct Status {
     pub tuning: TuningStatus,
     /// As whom the store is asked; one for each bucket that takes credentials.
     pub credentials: Vec<CredentialsStatus>,
+    /// What the stores can do, as far as that is known; one for each bucket.
+    #[serde(default)]
+    pub stores: Vec<StoreStatus>,
     /// What was counted, by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// What a store can do, as far as its answers have shown, by the names of `remote::Capability`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreStatus {
+    /// Such as `s3/bucket`.
+    pub bucket: String,
+    /// What it does.
+    pub has: Vec<String>,
+    /// What it does not, and what is therefore worked around.
+    pub lacks: Vec<String>,
 }
 
 /// What a mount says of the local disk. All mounts of one state folder share it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CacheStatus {
     /// Where it is.
+    #[serde(with = "crate::spelling")]
     pub dir: PathBuf,
     /// Bytes that the buckets have too.
     pub cached_bytes: u64,
@@ -129,6 +144,9 @@ pub struct TuningStatus {
     pub memory_limit_bytes: u64,
     /// The size of the parts of an upload, of files that do not need larger ones.
     pub part_bytes: u64,
+    /// How far a stream is read ahead at most: what came in the best second of the last minutes.
+    #[serde(default)]
+    pub read_window_bytes: u64,
     /// Requests that there may be at a time, of the bucket that bears the fewest: fewer than at first if it
     /// complained.
     pub requests_at_a_time: u64,

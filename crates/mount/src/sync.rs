@@ -1,9 +1,8 @@
 //! Syncing from outside: what is below a path is in the bucket when this returns.
 
-use std::io;
 use std::path::Path;
 
-use crate::control::{Asked, drained};
+use crate::control::{ANSWER_PATIENCE, Asked, drained, silent};
 use crate::error::Error;
 use crate::umount::{Progress, waiting};
 
@@ -13,9 +12,10 @@ pub fn sync(path: &Path, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let number = rustix::fs::stat(path).map(|found| found.st_ino);
     let system = |source| Error::System { what: "cannot look at the path", source };
     let number = number.map_err(|errno| system(errno.into()))?;
-    let silent = |source: io::Error| Error::Daemon { dir: entry.path.clone(), source };
-    let mut asked = Asked::new(&entry, &format!("sync {number}")).map_err(silent)?;
-    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(silent)?.failed;
+    let failed = |source| silent(&entry, source);
+    let asked = Asked::of(&entry, &format!("sync {number}"))?;
+    let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
+    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(failed)?.failed;
     if reasons.is_empty() {
         return Ok(());
     }

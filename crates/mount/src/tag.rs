@@ -26,6 +26,13 @@ impl Tag {
         (1..=Tag::MAX).contains(&number).then_some(Tag(number))
     }
 
+    /// The first from the one that `hash` asks for on that is not taken.
+    pub(crate) fn free(hash: u32, is_taken: impl Fn(Tag) -> bool) -> Option<Tag> {
+        let first = u16::try_from(hash % u32::from(Tag::MAX)).expect("less than 12 bits");
+        let mut tags = (0..Tag::MAX).filter_map(|step| Tag::new((first + step) % Tag::MAX + 1));
+        tags.find(|tag| !is_taken(*tag))
+    }
+
     /// As the kernel knows what the volume calls `ino`.
     pub(crate) fn outer(self, ino: Ino) -> Ino {
         Ino(u64::from(self.0) << Ino::BITS | ino.0)
@@ -51,6 +58,14 @@ mod tests {
             let tag = Tag::new(tag).unwrap_or(Tag::NONE);
             prop_assert_eq!(Tag::split(tag.outer(Ino(ino))), (tag, Ino(ino)));
         }
+    }
+
+    #[test]
+    fn who_finds_his_tag_taken_gets_the_next_until_there_is_none() {
+        assert_eq!(Tag::free(5, |_| false), Tag::new(6));
+        assert_eq!(Tag::free(5, |tag| tag == Tag(6)), Tag::new(7));
+        assert_eq!(Tag::free(5, |tag| tag != Tag(3)), Tag::new(3));
+        assert_eq!(Tag::free(5, |_| true), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!   {"evict":{}}                         ──▶ for each line that follows one `evicted`, `kept` or `failed`
 //!   {"pin":{"path":[97]}}                ──▶ some `came`, then one `pinned`, `too_large` or `failed`
 //!   {"unpin":{"path":[97]}}              ──▶ one `unpinned` or `failed`
+//!   {"copy_over_link":{"link":7,"file":8}} ──▶ one `copied` or `failed`
 //!   {"measure":{"ino":1,"bytes":9}}      ──▶ one `measured` or `failed`; who goes away ends it
 //! ```
 
@@ -26,6 +27,13 @@ pub(crate) enum Task {
     Unpin {
         /// As it was pinned.
         path: Vec<u8>,
+    },
+    /// Have the store put a copy of a file in the place of a link to it.
+    CopyOverLink {
+        /// The link.
+        link: u64,
+        /// The file.
+        file: u64,
     },
     /// Measure a bucket by requests alone.
     Measure {
@@ -132,6 +140,8 @@ pub enum Outcome {
         /// Whether it was.
         was_pinned: bool,
     },
+    /// The copy is in the bucket.
+    Copied {},
     /// What was measured.
     Measured(Figures),
     /// It could not be done.
@@ -139,6 +149,13 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
+}
+
+impl Answer {
+    /// What was asked for alone could not be done.
+    pub(crate) fn failed(reason: &str) -> Answer {
+        Answer { id: 0, outcome: Outcome::Failed { reason: reason.to_owned() } }
+    }
 }
 
 impl Outcome {
@@ -166,6 +183,8 @@ mod tests {
         assert_eq!(line(&Task::Files(Chore::Warm { at_a_time: 9 })), r#"{"warm":{"at_a_time":9}}"#);
         assert_eq!(line(&Task::Files(Chore::Evict {})), r#"{"evict":{}}"#);
         assert_eq!(line(&Task::Unpin { path: b"a".to_vec() }), r#"{"unpin":{"path":[97]}}"#);
+        let copy = Task::CopyOverLink { link: 7, file: 8 };
+        assert_eq!(line(&copy), r#"{"copy_over_link":{"link":7,"file":8}}"#);
         for text in [r#"{"warm":{"at_a_time":9}}"#, r#"{"evict":{}}"#, r#"{"pin":{"path":[97]}}"#] {
             assert_eq!(line(&serde_json::from_str(text).unwrap()), text);
         }

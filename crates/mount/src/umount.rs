@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use fuse::{MountError, MountErrorKind, Unmount};
+use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 
-use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained};
+use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained, silent};
 use crate::error::Error;
 use crate::status::Status;
 
@@ -54,6 +54,10 @@ const BUSY_DELAY: Duration = Duration::from_millis(100);
 /// How long the daemon may take to end after it was detached.
 const END_PATIENCE: Duration = Duration::from_mins(1);
 
+/// How long a daemon may take to make its socket anew: 5 s.
+const SOCKET_TRIES_MAX: u32 = 25;
+const SOCKET_DELAY: Duration = Duration::from_millis(200);
+
 /// How long a daemon that stopped answering may take to be gone.
 const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -64,28 +68,30 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Force::No => "drain",
         Force::Yes => "status",
     };
-    let asked = Asked::new(&entry, question).and_then(|asked| Ok((asked.daemon()?, asked)));
-    let Ok((daemon, mut asked)) = asked else {
-        // No daemon, one that is just dying, or one that has lost its socket and will do its own
-        // draining.
-        if fuse::is_dead(dir) {
-            return clear(dir, &mut tell);
-        }
-        return Ok(fuse::unmount_path(dir, Unmount::Normal)?);
+    let asked = ask(&entry, question).and_then(|asked| Ok((asked.daemon()?, asked)));
+    let (daemon, asked) = match (asked, force) {
+        (Ok(asked), _) => asked,
+        (Err(_), _) if fuse::is_dead(dir) => return clear(dir, &mut tell),
+        // It brings what it can into the bucket by itself.
+        (Err(_), Force::Yes) => return Ok(fuse::unmount_path(dir, Unmount::Lazy)?),
+        (Err(source), Force::No) => return Err(silent(&entry, source)),
     };
-    let silent = |source| Error::Daemon { dir: dir.to_owned(), source };
+    let failed = |source| silent(&entry, source);
+    // While it waits for uploads it says so each second.
+    let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
     let how = match force {
         Force::No => {
-            let Drained { failed, left } = match drained(&mut asked, waiting(&mut tell)) {
-                Ok(drained) => drained,
-                // It died before it could answer, and what it left is in its journal.
-                Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
-                    return clear(dir, &mut tell);
-                }
-                Err(error) => return Err(silent(error)),
-            };
-            if !failed.is_empty() {
-                return Err(Error::Unpublished { dir: dir.to_owned(), reasons: failed });
+            let Drained { failed: unpublished, left } =
+                match drained(&mut asked, waiting(&mut tell)) {
+                    Ok(drained) => drained,
+                    // It died before it could answer, and what it left is in its journal.
+                    Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
+                        return clear(dir, &mut tell);
+                    }
+                    Err(error) => return Err(failed(error)),
+                };
+            if !unpublished.is_empty() {
+                return Err(Error::Unpublished { dir: dir.to_owned(), reasons: unpublished });
             }
             if let Some(reason) = left {
                 tell(Progress::AttributesLeft { reason });
@@ -94,7 +100,7 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         }
         Force::Yes => {
             // One that does not answer is detached all the same.
-            let status = asked.patient(ANSWER_PATIENCE).and_then(|mut asked| asked.line());
+            let status = asked.line();
             if let Ok(Some(Status { pending_uploads: files @ 1.., failures: reasons, .. })) = status
             {
                 tell(Progress::Left { files, reasons });
@@ -112,8 +118,24 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             tell(Progress::StillUploading);
             Ok(())
         }
-        (ended, _) => ended.map_err(silent),
+        (ended, _) => ended.map_err(failed),
     }
+}
+
+/// Asks the daemon of `entry`; one whose socket is gone makes another one soon.
+#[expect(clippy::disallowed_methods, reason = "a person waits, and there is nothing to listen to")]
+fn ask(entry: &MountEntry, question: &str) -> io::Result<Asked> {
+    for _ in 1..SOCKET_TRIES_MAX {
+        match Asked::new(entry, question) {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && !fuse::is_dead(&entry.path) =>
+            {
+                std::thread::sleep(SOCKET_DELAY);
+            }
+            asked => return asked,
+        }
+    }
+    Asked::new(entry, question)
 }
 
 /// Takes a mount away whose daemon is dead.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use base::ByteRange;
+use fuse::MountEntry;
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 
@@ -48,7 +49,18 @@ pub fn visit(
         by_mount.entry(found.device).or_default().push(found);
     }
     for files in by_mount.into_values() {
-        if let ControlFlow::Break(()) = visit_mount(chore, &files, ranges, &mut tell)? {
+        let Some(first) = files.first() else { continue };
+        let entry = match fuse::mount_of(&first.path) {
+            Ok(entry) => entry,
+            Err(error) => {
+                // They are in no mount, and those of others are none the worse for it. Each is named by who tells.
+                for found in files {
+                    let _ = tell(found, Outcome::Failed { reason: error.kind.to_string() });
+                }
+                continue;
+            }
+        };
+        if let ControlFlow::Break(()) = visit_mount(chore, (&entry, &files), ranges, &mut tell)? {
             break;
         }
     }
@@ -57,15 +69,13 @@ pub fn visit(
 
 fn visit_mount(
     chore: Chore,
-    files: &[&Found],
+    (entry, files): (&MountEntry, &[&Found]),
     ranges: &[ByteRange],
     tell: &mut impl FnMut(&Found, Outcome) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, Error> {
-    let Some(first) = files.first() else { return Ok(ControlFlow::Continue(())) };
-    let entry = fuse::mount_of(&first.path)?;
     let silent = |source| Error::Daemon { dir: entry.path.clone(), source };
     let question = serde_json::to_string(&Task::Files(chore)).map_err(io::Error::other);
-    let mut asked = question.and_then(|question| Asked::new(&entry, &question)).map_err(silent)?;
+    let mut asked = Asked::of(entry, &question.map_err(silent)?)?;
     let stream = asked.more().map_err(silent)?;
     let at_a_time = match chore {
         Chore::Warm { at_a_time } => at_a_time.max(1),
@@ -155,7 +165,7 @@ impl Underway {
 
 /// Has the kernel remember the file, without opening it, for as long as the descriptor lives; returns its
 /// number too.
-fn hold(path: &Path) -> rustix::io::Result<(OwnedFd, u64)> {
+pub(crate) fn hold(path: &Path) -> rustix::io::Result<(OwnedFd, u64)> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(path, flags, Mode::empty())?;
     let ino = rustix::fs::fstat(&fd)?.st_ino;

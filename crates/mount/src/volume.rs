@@ -13,6 +13,7 @@ use crate::assemble::Assembled;
 use crate::config::{Changes, Config};
 use crate::dispatch::Dispatch;
 use crate::kernel::FuseKernel;
+use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::process::Processes;
 
@@ -37,6 +38,8 @@ pub(crate) struct Volume {
     remote: Arc<dyn Remote>,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
+    /// What the bucket's store can do.
+    pub(crate) knowledge: Knowledge,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 3],
 }
@@ -49,8 +52,8 @@ impl Volume {
         kernel: FuseKernel,
         runtime: &Handle,
     ) -> Volume {
-        let Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified } =
-            assembled;
+        let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
+        let Assembled { limit, identified, knowledge, .. } = assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -64,7 +67,17 @@ impl Volume {
         };
         let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins]);
         let place = config.location.to_string().replace("://", "/");
-        Volume { dispatch, changes, place, identified, remote, limit, ledger, background }
+        Volume {
+            dispatch,
+            changes,
+            place,
+            identified,
+            remote,
+            limit,
+            knowledge,
+            ledger,
+            background,
+        }
     }
 
     /// The file system.
@@ -97,6 +110,7 @@ impl Volume {
         }
         let left = self.drain().await;
         self.ledger.settle();
+        self.knowledge.keep();
         left
     }
 }

@@ -9,6 +9,8 @@ use parking_lot::RwLock;
 use remote::Identity;
 use vfs::{Dirty, Pending, PendingFile, Unpublished};
 
+use crate::knowledge;
+use crate::status::StoreStatus;
 use crate::tag::Tag;
 use crate::volume::Volume;
 
@@ -69,6 +71,15 @@ impl Volumes {
         volume.vfs().path(inner).map(|path| in_mount(tag, &volume, path))
     }
 
+    /// The volume that `path` of the mount is in, and the path there.
+    pub(crate) fn at<'a>(&self, path: &'a [u8]) -> Option<(Arc<Volume>, &'a [u8])> {
+        let by_tag = self.by_tag.read();
+        let mut all = by_tag.iter();
+        all.find_map(|(&tag, volume)| {
+            Some((Arc::clone(volume), in_volume(tag, &volume.place, path)?))
+        })
+    }
+
     /// Requests that there may be at a time, of the bucket that bears the fewest.
     pub(crate) fn requests_at_a_time(&self) -> u64 {
         self.all().iter().map(|volume| volume.limit.requests() as u64).min().unwrap_or_default()
@@ -81,12 +92,26 @@ impl Volumes {
         paces.max().unwrap_or_default().into()
     }
 
-    /// As whom the buckets are asked.
+    /// What the stores of the buckets can do.
+    pub(crate) fn stores(&self) -> Vec<StoreStatus> {
+        let all = self.all();
+        let of =
+            |volume: &Arc<Volume>| knowledge::status(&volume.place, volume.knowledge.learned());
+        all.iter().map(of).collect()
+    }
+
+    /// As whom the buckets are asked, each once.
     pub(crate) async fn identities(&self) -> Vec<Identity> {
         let all = self.all();
         let identified = all.iter().filter_map(|volume| volume.identified.as_ref());
         let identities = future::join_all(identified.map(|store| store.identity())).await;
-        identities.into_iter().flatten().collect()
+        let mut told: Vec<Identity> = Vec::new();
+        for identity in identities.into_iter().flatten() {
+            if !told.contains(&identity) {
+                told.push(identity);
+            }
+        }
+        told
     }
 
     /// Bytes that the buckets do not have, and how many of them there may be.
@@ -130,5 +155,38 @@ fn in_mount(tag: Tag, volume: &Volume, path: Vec<u8>) -> Vec<u8> {
         (Tag::NONE, _) => path,
         (_, true) => volume.place.clone().into_bytes(),
         (_, false) => [volume.place.as_bytes(), b"/", &path].concat(),
+    }
+}
+
+/// Where `path` of a mount is in the volume at `place`, if it is in there.
+fn in_volume<'a>(tag: Tag, place: &str, path: &'a [u8]) -> Option<&'a [u8]> {
+    if tag == Tag::NONE {
+        return Some(path);
+    }
+    match path.strip_prefix(place.as_bytes())? {
+        [] => Some(&[]),
+        below => below.strip_prefix(b"/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_volume;
+    use crate::tag::Tag;
+
+    #[test]
+    fn a_path_is_in_the_volume_that_it_goes_through() {
+        let other = Tag::new(7).unwrap();
+        for (tag, path, want) in [
+            (Tag::NONE, "s3/bucket/a", Some("s3/bucket/a")),
+            (other, "s3/bucket", Some("")),
+            (other, "s3/bucket/a/b", Some("a/b")),
+            (other, "s3/buckets/a", None),
+            (other, "s3", None),
+            (other, "gs/bucket/a", None),
+        ] {
+            let inner = in_volume(tag, "s3/bucket", path.as_bytes());
+            assert_eq!(inner, want.map(str::as_bytes), "{path}");
+        }
     }
 }

@@ -52,7 +52,9 @@ impl Watch {
         });
         let exports = Exports::start(&config.insight, &report, runtime)?;
         let (clock, metrics) = (Arc::clone(&common.clock), Arc::clone(&common.metrics));
-        let sampling = runtime.spawn(samples::sample(Arc::downgrade(&samples), metrics, clock));
+        let sampling =
+            samples::sample(Arc::downgrade(&samples), metrics, clock, common.window.clone());
+        let sampling = runtime.spawn(sampling);
         Ok(Watch { report, sampling, slow: config.insight.slow_calls, _exports: exports })
     }
 

@@ -18,6 +18,7 @@ mod alike;
 mod arriving;
 mod ask;
 mod attributes;
+mod below;
 mod beside;
 mod carries;
 mod carry;
@@ -54,6 +55,7 @@ mod moving_tree;
 mod nodes;
 mod numbers;
 mod options;
+mod outage;
 mod outbox;
 mod pages;
 mod persist;
@@ -67,6 +69,7 @@ mod shared;
 mod soon;
 mod spans;
 mod split;
+mod stand_in;
 mod stream;
 mod swap;
 mod sweep;
@@ -100,6 +103,7 @@ use self::changes::Changes;
 use self::copies::Copies;
 use self::makings::Makings;
 use self::nodes::Place;
+use self::outage::Outage;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
@@ -126,7 +130,6 @@ impl Bucket {
         ledger: Arc<dyn Ledger>,
         options: BucketOptions,
     ) -> Bucket {
-        let options = BucketOptions { nodes_max: options.nodes_max.max(1), ..options };
         let defaults = Defaults {
             owner: options.owner,
             file_mode: options.file_mode,
@@ -139,6 +142,7 @@ impl Bucket {
             flights: HashMap::new(),
             streams: HashMap::new(),
             walk: Walk::default(),
+            outage: Outage::default(),
             leaving: HashSet::new(),
         };
         Bucket {
@@ -285,6 +289,10 @@ impl Namespace for Bucket {
         self.shared.symlink((parent, name), target, owner).await
     }
 
+    async fn copy_over_link(&self, link: Ino, file: Ino) -> Result<()> {
+        self.shared.copy_over_link(link, file).await
+    }
+
     async fn mknod(
         &self,
         parent: Ino,
@@ -319,8 +327,12 @@ impl Namespace for Bucket {
     }
 
     async fn sync(&self, dir: Option<Ino>) -> Result<()> {
-        let sent = self.shared.outbox.sent(dir).await;
+        let sent = self.shared.outbox.sent(|dirs| dir.is_none_or(|dir| dirs.contains(&dir))).await;
         sent.and(self.shared.sync_attributes(dir).await)
+    }
+
+    async fn sync_below(&self, top: Ino) -> Result<()> {
+        self.shared.sync_below(top).await
     }
 
     fn unsent(&self) -> Unsent {
@@ -421,6 +433,6 @@ impl Namespace for Bucket {
             // Its number may soon be that of another file.
             state.leaving.remove(&ino);
         }
-        state.tree.shrink(self.shared.options.nodes_max, None);
+        state.tree.shrink(self.shared.options.nodes.max(), None);
     }
 }

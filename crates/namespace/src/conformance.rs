@@ -48,6 +48,7 @@ checks! {
     a_file_that_replaces_another_before_its_upload_takes_its_place,
     a_number_in_use_is_not_given_to_a_new_file_of_the_same_name,
     attributes_stay_as_they_were_set,
+    times_given_to_a_new_file_stay_when_it_is_uploaded,
     listings_are_complete,
     a_forgotten_file_comes_back_with_its_number,
     a_name_may_be_any_bytes,
@@ -369,6 +370,24 @@ async fn attributes_stay_as_they_were_set(volume: Volume) {
     volume.rename("a", "b", RenameMode::Replace).await.expect("nothing is in the way");
     let moved = volume.lookup("b").await.expect("it is there").attr;
     assert_eq!((moved.mode, moved.mtime, moved.size), (0o4711, mtime, 10));
+}
+
+async fn times_given_to_a_new_file_stay_when_it_is_uploaded(volume: Volume) {
+    let ino = volume.create("a").await;
+    let (atime, mtime) = (Timestamp { secs: 1, nanos: 2 }, Timestamp { secs: 3, nanos: 4 });
+    let change = SetAttr { atime: Some(atime), mtime: Some(mtime), ..SetAttr::default() };
+    volume.namespace.set_attr(ino, change).await.expect("it is there");
+    let target = volume.namespace.target(ino).expect("it has a name");
+    let options = PutOptions { condition: target.condition, metadata: target.metadata };
+    let version =
+        volume.remote.put(&target.key, Bytes::new(), &options).await.expect("nobody else");
+    volume.namespace.publish(ino, Published { key: target.key, version, size: 0 });
+    let published = volume.lookup("a").await.expect("it is there").attr;
+    assert_eq!((published.atime, published.mtime), (atime, mtime));
+
+    let read = volume.write("b", "bytes").await;
+    let read = volume.namespace.attr(read).await.expect("it is there");
+    assert_eq!(read.atime, read.mtime, "the time of the upload needs no entry of its own");
 }
 
 async fn listings_are_complete(volume: Volume) {

@@ -77,6 +77,14 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         Err(Error::name(ErrorKind::NotPermitted, "symlink", name))
     }
 
+    /// The symbolic link `link` gives way to a copy of the file `file`, whose bytes the bucket has: the store
+    /// itself copies. The bucket has the copy when this returns, and its name another number. `Stale` if
+    /// either was changed by others meanwhile.
+    async fn copy_over_link(&self, link: Ino, file: Ino) -> Result<()> {
+        let _ = file;
+        Err(Error::node(ErrorKind::NotPermitted, "copy", link))
+    }
+
     /// Makes a pipe, a socket or a device node, in the bucket when this returns.
     async fn mknod(
         &self,
@@ -123,6 +131,13 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     async fn sync(&self, dir: Option<Ino>) -> Result<()> {
         let _ = dir;
         Ok(())
+    }
+
+    /// As [`Namespace::sync`], of all that is in the folder `top` and below it, and of itself; of a file, of its
+    /// folder.
+    async fn sync_below(&self, top: Ino) -> Result<()> {
+        let _ = top;
+        self.sync(None).await
     }
 
     /// Changes of names that are made here, and that the bucket has yet to get.

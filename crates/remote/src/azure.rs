@@ -7,6 +7,8 @@
 mod blocks;
 mod call;
 mod connect;
+mod containers;
+mod entra;
 mod fault;
 mod identity;
 mod list;
@@ -17,6 +19,7 @@ mod sign;
 mod text;
 
 pub use connect::{AzureCredentials, AzureOptions, ConnectionStringError};
+pub use entra::{Entra, Proof};
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,13 +33,16 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::behind::is_behind;
-use crate::http::{Answer, Asked, collect, parse_http_date, range_header, ranged};
+use crate::capabilities::Learned;
+use crate::http::{
+    Answer, Asked, Told, bytes_of_parts, collect, parse_http_date, range_header, ranged,
+};
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Trouble, Unfinished,
-    UploadId, Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
+    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
+    Trouble, Unfinished, UploadId, Version, metadata,
 };
 use blocks::Blocks;
 use call::{Call, Container};
@@ -55,6 +61,12 @@ const BLOCK_LIST_BYTES_MAX: usize = 16 << 20;
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
 const EMPTY_PAGES_MAX: u32 = 64;
 
+/// Azure computes the checksum of a range that it sends, if it is asked and the range is no longer.
+const SUMMED_BYTES_MAX: u64 = 4 << 20;
+
+/// Has the checksum of a body.
+const CONTENT_CRC64: &str = "x-ms-content-crc64";
+
 /// How long a copy may take, and how often it is looked after.
 const COPY_MAX: Duration = Duration::from_mins(15);
 const COPY_PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -72,7 +84,8 @@ struct Shared {
     rng: Arc<Rng>,
     aborted: Aborted,
     lists: Lists,
-    identity: Identity,
+    learned: Arc<Learned>,
+    options: AzureOptions,
     /// Whether the service has said that we may write.
     may_write: AtomicBool,
 }
@@ -84,13 +97,31 @@ impl fmt::Debug for Azure {
 }
 
 impl Azure {
+    /// What every container can do.
+    const HAS: [Capability; 8] = [
+        Capability::PutIfAbsent,
+        Capability::PutIfMatch,
+        Capability::CompleteIfAbsent,
+        Capability::CompleteIfMatch,
+        Capability::PartCopy,
+        Capability::SortedLists,
+        Capability::UploadChecksum,
+        Capability::Crc64NvmeGiven,
+    ];
+
     /// A client for the container. That it can be used shows the first call.
     pub fn connect(options: &AzureOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Azure> {
         let container = Container::new(options, Arc::clone(&clock))?;
         let (aborted, lists) = (Aborted::default(), Lists::default());
-        let (may_write, identity) = (AtomicBool::new(false), identity::identity(options));
-        let shared = Shared { container, clock, rng, aborted, lists, identity, may_write };
+        let (may_write, options) = (AtomicBool::new(false), options.clone());
+        let learned = Arc::new(Learned::of_service(&Azure::HAS));
+        let shared = Shared { container, clock, rng, aborted, lists, learned, options, may_write };
         Ok(Azure { shared: Arc::new(shared) })
+    }
+
+    /// What is known of the container.
+    pub fn learned(&self) -> &Arc<Learned> {
+        &self.shared.learned
     }
 
     /// Makes the container, for tests.
@@ -217,7 +248,8 @@ fn meta_of(op: &'static str, key: &Key, answer: &Answer) -> Result<Meta> {
 #[async_trait]
 impl Identified for Azure {
     async fn identity(&self) -> Option<Identity> {
-        Some(self.shared.identity.clone())
+        let ends_secs = self.shared.container.token_ends_secs();
+        Some(identity::identity(&self.shared.options, ends_secs))
     }
 }
 
@@ -236,19 +268,29 @@ impl Remote for Azure {
 
     async fn head(&self, key: &Key) -> Result<Meta> {
         let answer = self.blob(Call::new("head", Method::HEAD, key)).await?;
-        meta_of("head", key, &answer)
+        let meta = meta_of("head", key, &answer)?;
+        if answer.header("x-ms-access-tier") == Some(list::ARCHIVE) {
+            self.shared.learned.learn_archived(&meta.version);
+        }
+        Ok(meta)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
         let named = version.map(|version| ("if-match".to_owned(), text::etag(version)));
+        let summed = (range.len() <= SUMMED_BYTES_MAX)
+            .then(|| ("x-ms-range-get-content-crc64".to_owned(), "true".to_owned()));
         let call = Call::new("get", Method::GET, key)
             .header("x-ms-range", range_header(range))
+            .headers(summed)
             .headers(named);
         let answer = self.blob(call).await?;
         let found = answer.header("etag").and_then(text::version);
         let version = version.and_then(|version| text::version(version.as_str()));
         let asked = Asked { key, range, version: version.as_ref() };
-        ranged(asked, answer, found.as_ref(), None)
+        // Not the MD5 of a blob: it is what a writer once noted, and whoever changed blocks since need not
+        // have noted another.
+        let checksum = answer.header(CONTENT_CRC64).and_then(text::checksum);
+        ranged(asked, answer, found.as_ref(), Told::of_answer(checksum))
     }
 
     async fn get_whole(
@@ -271,6 +313,7 @@ impl Remote for Azure {
             let error = Error::new(ErrorKind::Unsupported, op, key);
             return Err(error.because("the object is larger than wanted"));
         }
+        // Azure computes sums of ranges only, and an empty blob has none.
         let bytes = collect(key, meta.size, answer, None).await?;
         Ok(Fresh::New(meta, bytes))
     }
@@ -280,7 +323,7 @@ impl Remote for Azure {
         check_metadata(op, key, &options.metadata)?;
         let call = Call::new(op, Method::PUT, key)
             .header("x-ms-blob-type", "BlockBlob")
-            .header("x-ms-content-crc64", crc64(&bytes))
+            .header(CONTENT_CRC64, crc64(&bytes))
             .headers(text::condition(&options.condition))
             .headers(text::metadata_headers(&options.metadata))
             .body(bytes);
@@ -308,7 +351,7 @@ impl Remote for Azure {
         let call = Call::new(op, Method::PUT, key)
             .query("comp", "block")
             .query("blockid", block.clone())
-            .header("x-ms-content-crc64", crc64(&bytes))
+            .header(CONTENT_CRC64, crc64(&bytes))
             .body(bytes);
         self.blob(call).await?;
         Ok(PartTag(block))
@@ -348,11 +391,11 @@ impl Remote for Azure {
         let (blocks, condition) = listed.ok_or_else(changed)?;
         let call = Call::new(op, Method::PUT, key)
             .query("comp", "blocklist")
-            .header("x-ms-content-crc64", crc64(blocks.as_bytes()))
+            .header(CONTENT_CRC64, crc64(blocks.as_bytes()))
             .headers(text::condition(&condition))
             .headers(text::metadata_headers(&upload.metadata))
             .body(blocks)
-            .long();
+            .works_on(bytes_of_parts(parts.len()));
         version_of(op, key, &self.blob(call).await?)
     }
 
@@ -376,12 +419,12 @@ impl Remote for Azure {
         condition: &Condition,
     ) -> Result<Version> {
         let op = "copy";
-        let Original { key: from, version, .. } = original;
+        let Original { key: from, version, size } = original;
         let call = Call::new(op, Method::PUT, to)
             .header("x-ms-copy-source", self.shared.container.source_url(op, from)?)
             .header("x-ms-source-if-match", text::etag(version))
             .headers(text::condition(condition))
-            .long();
+            .works_on(size);
         let answer = self.blob(call).await?;
         self.copied(op, to, answer).await
     }
@@ -410,7 +453,10 @@ impl Remote for Azure {
             let document = answer.bytes(PAGE_BYTES_MAX).await;
             let document = document.map_err(|failure| failure.into_error(op, prefix))?;
             let garbled = || Error::new(ErrorKind::Corrupt, op, prefix).because("not a listing");
-            let mut page = list::page(&document).ok_or_else(garbled)?;
+            let (mut page, archived) = list::page(&document).ok_or_else(garbled)?;
+            for version in &archived {
+                self.shared.learned.learn_archived(version);
+            }
             if let Some(after) = &place.after {
                 page.entries.retain(|entry| is_behind(entry, after));
             }

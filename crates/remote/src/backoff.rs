@@ -63,8 +63,8 @@ impl RetryOptions {
         let longest_us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX).max(1);
         let drawn = Duration::from_micros(draw(longest_us));
         // The store knows best when it will have time.
-        let delay = retry_after.map_or(drawn, |asked| asked + drawn);
-        let too_late = self.deadline < now.saturating_sub(tries.begun) + delay;
+        let delay = retry_after.map_or(drawn, |asked| asked.saturating_add(drawn));
+        let too_late = self.deadline < now.saturating_sub(tries.begun).saturating_add(delay);
         if too_late { Next::TooLate } else { Next::After(delay) }
     }
 }
@@ -95,6 +95,11 @@ mod tests {
         let asked = ErrorKind::Transient { retry_after: Some(Duration::from_secs(3)) };
         assert_eq!(next(1, 0, asked), Next::After(Duration::from_millis(3100)));
         assert_eq!(next(1, 8, asked), Next::TooLate);
+        // As `Retry-After: 18446744073709551615` says it.
+        for longest in [Duration::from_secs(u64::MAX), Duration::MAX] {
+            let asked = ErrorKind::Transient { retry_after: Some(longest) };
+            assert_eq!(next(1, 8, asked), Next::TooLate);
+        }
     }
 
     #[test]
@@ -105,7 +110,13 @@ mod tests {
 
     #[test]
     fn only_the_transient_is_repeated() {
-        for kind in [ErrorKind::NotFound, ErrorKind::Changed, ErrorKind::Denied, ErrorKind::Full] {
+        for kind in [
+            ErrorKind::NotFound,
+            ErrorKind::Changed,
+            ErrorKind::Denied,
+            ErrorKind::Archived,
+            ErrorKind::Full,
+        ] {
             assert_eq!(next(1, 0, kind), Next::Never);
         }
     }

@@ -9,7 +9,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failed request to the object store.
 #[derive(Debug, thiserror::Error)]
-#[error("{op} {key}: {kind}{}", detail(source.as_deref()))]
+#[error("{op}{}: {kind}{}", named(key), detail(source.as_deref()))]
 pub struct Error {
     /// What the caller can do about it.
     pub kind: ErrorKind,
@@ -20,6 +20,11 @@ pub struct Error {
     /// The provider's own words.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A request for the whole bucket names nothing.
+fn named(key: &Key) -> String {
+    if key.as_bytes().is_empty() { String::new() } else { format!(" {key}") }
 }
 
 fn detail(source: Option<&(dyn std::error::Error + Send + Sync + 'static)>) -> String {
@@ -55,6 +60,10 @@ pub enum ErrorKind {
     /// The store does not take this key, size or call; repeating does not help.
     #[error("the store does not support this")]
     Unsupported,
+    /// The object is in an archive: it is there, but cannot be read before somebody restores it, which
+    /// takes minutes to days. Repeating does not help.
+    #[error("archived: it can be read when it has been restored")]
+    Archived,
     /// The store has no room left.
     #[error("no space left in the store")]
     Full,
@@ -71,5 +80,18 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.source = Some(source.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, ErrorKind, Key};
+
+    #[test]
+    fn an_error_names_the_object_if_there_is_one() {
+        for (key, want) in [("a b", "list a b: not found"), ("", "list: not found")] {
+            let error = Error::new(ErrorKind::NotFound, "list", &Key::new(key));
+            assert_eq!(error.to_string(), want);
+        }
     }
 }

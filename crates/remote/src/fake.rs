@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, UNFINISHED_MAX,
-    Unfinished, UploadId, Version, metadata,
+    PartCopies, PartNumber, PartTag, Personality, ProviderError, PutOptions, Remote, Result,
+    Trouble, UNFINISHED_MAX, Unfinished, UploadId, Version, metadata,
 };
 use gate::Gates;
 use list::list;
@@ -111,7 +111,12 @@ impl Fake {
 
     /// The next call of `op` does nothing and fails like this. Several are taken one by one.
     pub fn fail_next(&self, op: Op, kind: ErrorKind) {
-        self.schedule.push(op, Fault::Refuse(kind));
+        self.refuse_next(op, kind, Trouble::Other);
+    }
+
+    /// As [`Fake::fail_next`], for this reason.
+    pub fn refuse_next(&self, op: Op, kind: ErrorKind, trouble: Trouble) {
+        self.schedule.push(op, Fault::Refuse(kind, trouble));
     }
 
     /// The next call of `op` is carried out, but its caller hears of a transient fault.
@@ -121,7 +126,13 @@ impl Fake {
 
     /// The body of the next `get` breaks off after `bytes` with a transient fault.
     pub fn break_next_body(&self, bytes: u64) {
-        self.schedule.push(Op::Get, Fault::BreakBody { bytes });
+        let kind = ErrorKind::Transient { retry_after: None };
+        self.schedule.push(Op::Get, Fault::BreakBody { bytes, kind });
+    }
+
+    /// The body of the next `get` shows after `bytes` that it is not what the checksum says.
+    pub fn spoil_next_body(&self, bytes: u64) {
+        self.schedule.push(Op::Get, Fault::BreakBody { bytes, kind: ErrorKind::Corrupt });
     }
 
     /// Calls off the faults that have not come yet.
@@ -200,8 +211,10 @@ impl Fake {
         let fault = self.schedule.begin(op);
         self.gates.pass(op).await;
         match fault {
-            Some(Fault::Refuse(kind)) => {
-                Err(Error::new(kind, name, key).because("refused on schedule"))
+            Some(Fault::Refuse(kind, trouble)) => {
+                let (code, message) = ("Refused".to_owned(), "on schedule".to_owned());
+                let words = ProviderError { code, message, request_id: None, trouble };
+                Err(Error::new(kind, name, key).because(words))
             }
             Some(Fault::LoseAnswer) => {
                 // The caller cannot know how it went, not even if it failed.
@@ -284,16 +297,20 @@ fn index(at: u64) -> usize {
 }
 
 fn body(key: &Key, bytes: &Bytes, range: ByteRange, fault: Option<&Fault>) -> Body {
-    let breaks_at = match fault {
-        Some(Fault::BreakBody { bytes }) => range.start().saturating_add(*bytes),
-        Some(Fault::Refuse(_) | Fault::LoseAnswer) | None => u64::MAX,
+    let breaks = match fault {
+        Some(Fault::BreakBody { bytes, kind }) => {
+            Some((range.start().saturating_add(*bytes), *kind))
+        }
+        Some(Fault::Refuse(..) | Fault::LoseAnswer) | None => None,
     };
+    let breaks_at = breaks.map_or(u64::MAX, |(at, _)| at);
     let slice = |piece: ByteRange| Ok(bytes.slice(index(piece.start())..index(piece.end())));
     let whole = range.below(breaks_at);
     let mut pieces: Vec<Result<Bytes>> =
         whole.map(|whole| whole.pieces(PIECE_BYTES).map(slice).collect()).unwrap_or_default();
-    if breaks_at < range.end() {
-        let kind = ErrorKind::Transient { retry_after: None };
+    if let Some((at, kind)) = breaks
+        && at < range.end()
+    {
         pieces.push(Err(Error::new(kind, "get", key).because("broken on schedule")));
     }
     futures::stream::iter(pieces).boxed()

@@ -28,8 +28,9 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Condition, Error, Fresh, Key, ListRequest, Meta, Original, Page, PartCopies, PartNumber,
-    PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, Fresh, Key, ListRequest, Meta, Original, Page, PartCopies,
+    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
+    metadata,
 };
 use disk::Disk;
 use fault::{Fault, Outcome};
@@ -44,6 +45,16 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// What every folder can do.
+    pub const HAS: [Capability; 6] = [
+        Capability::PutIfAbsent,
+        Capability::PutIfMatch,
+        Capability::CompleteIfAbsent,
+        Capability::CompleteIfMatch,
+        Capability::PartCopy,
+        Capability::SortedLists,
+    ];
+
     /// Opens the folder at `path`, which must be there. Nothing is written to it before the first
     /// object is.
     pub fn open(path: &Path) -> Result<Folder> {

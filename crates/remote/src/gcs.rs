@@ -1,8 +1,11 @@
 //! Google Cloud Storage, through its JSON calls. An object's generation is its version.
 
+mod buckets;
 mod call;
 mod connect;
 mod fault;
+mod federation;
+mod file_error;
 mod identity;
 mod json;
 mod objects;
@@ -11,7 +14,9 @@ mod parts;
 mod recorded;
 mod token;
 
-pub use connect::{CredentialsFileError, GcsCredentials, GcsOptions, ServiceAccount, User};
+pub use connect::{GcsCredentials, GcsOptions, ServiceAccount, User};
+pub use federation::{Federation, Subject, SubjectFormat};
+pub use file_error::CredentialsFileError;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,13 +27,13 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::behind::is_behind;
-use crate::http::{Asked, collect, range_header, ranged};
+use crate::http::{Asked, Checksum, Told, collect, range_header, ranged};
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId,
-    Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
+    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
+    Unfinished, UploadId, Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -56,6 +61,18 @@ impl fmt::Debug for Gcs {
 }
 
 impl Gcs {
+    /// What every bucket of Google's can do.
+    pub const HAS: [Capability; 8] = [
+        Capability::PutIfAbsent,
+        Capability::PutIfMatch,
+        Capability::CompleteIfAbsent,
+        Capability::CompleteIfMatch,
+        Capability::PartCopy,
+        Capability::SortedLists,
+        Capability::UploadChecksum,
+        Capability::Crc32cGiven,
+    ];
+
     /// A client for the bucket. That it can be used shows the first call.
     pub fn connect(options: &GcsOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Gcs> {
         let bucket = Bucket::new(options, clock)?;
@@ -115,7 +132,8 @@ impl Remote for Gcs {
         let answer = self.shared.bucket.send(call).await?;
         let found = answer.header("x-goog-generation").and_then(json::version);
         let crc32c = answer.header("x-goog-hash").and_then(json::crc32c_of_header);
-        ranged(Asked { key, range, version }, answer, found.as_ref(), crc32c)
+        let told = Told::of_object(crc32c.map(Checksum::Crc32c));
+        ranged(Asked { key, range, version }, answer, found.as_ref(), told)
     }
 
     async fn get_whole(
@@ -127,7 +145,7 @@ impl Remote for Gcs {
         let op = "get whole";
         for _ in 0..WHOLE_TRIES_MAX {
             let object = self.shared.object(op, key).await?;
-            let crc32c = object.crc32c();
+            let checksum = object.crc32c().map(Checksum::Crc32c);
             let meta = meta(op, key, object)?;
             if unless == Some(&meta.version) {
                 return Ok(Fresh::Same);
@@ -145,7 +163,7 @@ impl Remote for Gcs {
                 answer => answer?,
             };
             if answer.header("x-goog-generation") == Some(meta.version.as_str()) {
-                let bytes = collect(key, meta.size, answer, crc32c).await?;
+                let bytes = collect(key, meta.size, answer, checksum).await?;
                 return Ok(Fresh::New(meta, bytes));
             }
         }
@@ -232,12 +250,12 @@ impl Remote for Gcs {
 
     async fn copy(&self, original: Original<'_>, to: &Key, wanted: &Condition) -> Result<Version> {
         let op = "copy";
-        let Original { key: from, version, .. } = original;
+        let Original { key: from, version, size } = original;
         let mut call = Call::object(op, Method::POST, from)?
             .query("ifSourceGenerationMatch", generation(op, from, version)?)
             .queries(condition("ifGenerationMatch", op, to, wanted)?)
             .query("fields", "done,rewriteToken,resource(generation)")
-            .long();
+            .works_on(size);
         call.path = format!("{}/rewriteTo{}", call.path, self.shared.bucket.goal(op, to)?);
         let mut token = None;
         let fail = |words: &str| Err(Error::new(ErrorKind::Corrupt, op, to).because(words));

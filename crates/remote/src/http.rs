@@ -4,22 +4,31 @@
 //! it says of failures names no URL and no header, because both may carry credentials.
 
 mod answer;
+mod checksum;
 mod connect;
 mod fault;
+mod line;
 mod page;
+mod proxies;
 mod ranged;
 #[cfg(test)]
 pub(crate) mod recording;
+mod roots;
 mod sending;
 mod text;
+mod waiting;
 
 pub(crate) use answer::Answer;
+pub(crate) use checksum::{Checksum, Told};
 pub(crate) use fault::{Failure, kind_of_status, retry_after};
 pub(crate) use page::is_page;
+pub(crate) use proxies::is_asked_straight;
 pub(crate) use ranged::{Asked, collect, ranged};
+pub use roots::{Authorities, CaBundle, CaBundleError};
 pub(crate) use text::{
     decode, encode, encode_path, http_date, parse_http_date, query, range_header,
 };
+pub(crate) use waiting::bytes_of_parts;
 
 use std::fmt;
 use std::pin::pin;
@@ -34,30 +43,23 @@ use http::Method;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 
-use answer::STALL_MAX;
 use connect::Connector;
+use proxies::Proxies;
 use sending::Sending;
-
-/// How long an answer may take to begin.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
-
-/// As [`ANSWER_MAX`], for what the store may work on for long, or a slow line send.
-const WORK_MAX: Duration = Duration::from_mins(15);
-
-/// Up to here a body has no more time than any other request: a line that is slower is down.
-const SMALL_BYTES_MAX: u64 = 1 << 20;
+use waiting::{Limits, Waiting};
 
 /// One client with its own pool of connections; clones share it.
 #[derive(Clone)]
 pub(crate) struct Http {
     client: Client<Connector, Sending>,
+    proxies: Proxies,
     clock: Arc<dyn Clock>,
-    patience: Duration,
+    limits: Limits,
 }
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("patience", &self.patience).finish_non_exhaustive()
+        f.debug_struct("Http").field("limits", &self.limits).finish_non_exhaustive()
     }
 }
 
@@ -68,21 +70,13 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(String, String)>,
     /// In pieces, sent one after the other.
     pub(crate) body: Vec<Bytes>,
-    pub(crate) work: Work,
-}
-
-/// What an answer has to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Looking something up.
-    Short,
-    /// Putting together or copying much.
-    Long,
+    /// How much the store copies or puts together for it.
+    pub(crate) work_bytes: u64,
 }
 
 impl Request {
     pub(crate) fn new(method: Method, url: String) -> Request {
-        Request { method, url, headers: Vec::new(), body: Vec::new(), work: Work::Short }
+        Request { method, url, headers: Vec::new(), body: Vec::new(), work_bytes: 0 }
     }
 
     pub(crate) fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Request {
@@ -97,10 +91,16 @@ impl Request {
 }
 
 impl Http {
-    /// A client that waits for no connection and no answer longer than `patience`.
-    pub(crate) fn new(patience: Duration, clock: Arc<dyn Clock>) -> Http {
-        let client = connect::client(patience);
-        Http { client, clock, patience: patience.min(ANSWER_MAX) }
+    /// A client that waits for no connection and no answer longer than `patience`, and that believes
+    /// whom `authorities` has.
+    pub(crate) fn new(
+        patience: Duration,
+        authorities: &Authorities,
+        clock: Arc<dyn Clock>,
+    ) -> Http {
+        let proxies = Proxies::of_environment();
+        let client = connect::client(patience, authorities, proxies.clone());
+        Http { client, proxies, clock, limits: Limits::new(patience) }
     }
 
     /// Sends the request; returns when the answer's headers are there.
@@ -117,48 +117,59 @@ impl Http {
         for (name, value) in request.headers {
             wanted = wanted.header(name, value);
         }
-        let wanted = wanted.body(body).map_err(|error| Failure::Malformed(error.to_string()))?;
-        let limit = match request.work {
-            Work::Short if length <= SMALL_BYTES_MAX => self.patience,
-            Work::Short | Work::Long => WORK_MAX,
-        };
-        let answer = self.answer(wanted, limit, (length, &sent)).await?;
-        let answer = Answer::new(answer, Arc::clone(&self.clock));
+        let mut wanted =
+            wanted.body(body).map_err(|error| Failure::Malformed(error.to_string()))?;
+        if let Some(login) = self.proxies.login(wanted.uri()) {
+            wanted.headers_mut().insert("proxy-authorization", login);
+        }
+        let waiting = Waiting::new(self.limits, self.clock.monotonic(), length, request.work_bytes);
+        let answer = self.answer(wanted, waiting, &sent).await?;
+        let answer = Answer::new(answer, Arc::clone(&self.clock), self.limits.stall());
         if is_page(answer.status(), |name| answer.header(name)) {
             return Err(Failure::Page);
         }
         Ok(answer)
     }
 
-    /// The answer's headers, if they come within `limit` and the body, of which so much was
-    /// `sent`, does not stand still.
+    /// What comes of `asking`, another way to ask for work on so many bytes, if it comes in the time
+    /// that there is for it here.
+    pub(crate) async fn in_time<T>(
+        &self,
+        work_bytes: u64,
+        asking: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let pause = self.clock.sleep(self.limits.work(work_bytes));
+        match select(pin!(asking), pause).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right(_) => Err(Failure::Timeout("no answer in time")),
+        }
+    }
+
+    /// The answer's headers, if they come before `waiting` ends; of the body so much was `sent`.
     async fn answer(
         &self,
         wanted: http::Request<Sending>,
-        limit: Duration,
-        (length, sent): (u64, &AtomicU64),
+        mut waiting: Waiting,
+        sent: &AtomicU64,
     ) -> Result<http::Response<Incoming>, Failure> {
-        let begun = self.clock.monotonic();
         let mut answer = pin!(self.client.request(wanted));
-        let mut sent_before = 0;
         loop {
-            let left = limit.saturating_sub(self.clock.monotonic().saturating_sub(begun));
-            if left.is_zero() {
-                return Err(Failure::Timeout("no answer in time"));
+            let step = waiting.step(self.clock.monotonic(), sent.load(Ordering::Relaxed));
+            let pause = self.clock.sleep(step.map_err(Failure::Timeout)?);
+            if let Either::Left((answer, _)) = select(answer.as_mut(), pause).await {
+                return answer.map_err(|error| Failure::of_client(&error));
             }
-            let pause = self.clock.sleep(left.min(STALL_MAX));
-            match select(answer.as_mut(), pause).await {
-                Either::Left((answer, _)) => {
-                    return answer.map_err(|error| Failure::of_client(&error));
-                }
-                Either::Right(_) => {}
-            }
-            let sent_now = sent.load(Ordering::Relaxed);
-            if sent_now < length && sent_now == sent_before {
-                return Err(Failure::Timeout("the upload stands still"));
-            }
-            sent_before = sent_now;
         }
+    }
+}
+
+#[cfg(test)]
+impl Http {
+    /// As [`Http::new`], through these proxies.
+    fn through(proxies: Proxies, clock: Arc<dyn Clock>) -> Http {
+        let patience = Duration::from_secs(30);
+        let client = connect::client(patience, &Authorities::default(), proxies.clone());
+        Http { client, proxies, clock, limits: Limits::new(patience) }
     }
 }
 

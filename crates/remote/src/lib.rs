@@ -7,6 +7,7 @@
 mod azure;
 mod backoff;
 mod behind;
+mod capabilities;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
@@ -14,6 +15,8 @@ mod error;
 pub mod fake;
 mod folder;
 mod gcs;
+mod glob;
+mod hedge;
 mod http;
 mod identity;
 mod key;
@@ -21,35 +24,52 @@ mod limit;
 mod metadata;
 mod meter;
 mod object;
+mod patience;
 mod prefix;
+mod probe;
 mod retry;
 mod s3;
 mod secret;
+mod shelf;
+mod suited;
 mod throttle;
+mod token;
 mod trouble;
 mod upload_id;
 mod xml;
 
-pub use azure::{Azure, AzureCredentials, AzureOptions, ConnectionStringError};
+pub use azure::{Azure, AzureCredentials, AzureOptions, ConnectionStringError, Entra, Proof};
 pub use backoff::RetryOptions;
+pub use capabilities::{Capability, Has, Learned};
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use fake::Fake;
 pub use folder::Folder;
-pub use gcs::{CredentialsFileError, Gcs, GcsCredentials, GcsOptions, ServiceAccount, User};
+pub use gcs::{
+    CredentialsFileError, Federation, Gcs, GcsCredentials, GcsOptions, ServiceAccount, Subject,
+    SubjectFormat, User,
+};
+pub use hedge::Hedge;
+pub use http::{Authorities, CaBundle, CaBundleError};
 pub use identity::{Identified, Identity};
 pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
-use object::UNFINISHED_MAX;
+use object::{BUCKET_PAGES_MAX, UNFINISHED_MAX};
 pub use object::{
     Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartCopies,
     PartNumber, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId, Version,
 };
 pub use prefix::{Prefixed, prefixed};
+pub use probe::probe;
 pub use retry::Retry;
-pub use s3::{Addressing, Credentials, S3, S3Options};
+pub use s3::{
+    Addressing, Credentials, CustomerKey, CustomerKeyError, Encryption, Endpoints, Payer, S3,
+    S3Options, S3Terms, Tags, TagsError,
+};
 pub use secret::Secret;
+pub use suited::Suited;
+pub use token::TokenFile;
 pub use trouble::{ProviderError, Trouble};
 
 use std::fmt::Debug;

@@ -73,10 +73,12 @@ impl Book {
         Request { book: self.clone(), timing, key: key.clone(), begun: self.clock.monotonic() }
     }
 
-    /// Counts a failure. That an object is not there or was changed is an answer.
+    /// Counts a failure. That an object is not there, was changed or is not for us is an answer; that the
+    /// credentials are not taken is none.
     fn note<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
-            && !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed)
+            && (!matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Denied)
+                || error.trouble().is_of_credentials())
         {
             self.metrics.add(Counter::RemoteErrors, 1);
         }

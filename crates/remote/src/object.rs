@@ -113,6 +113,9 @@ pub struct Unfinished {
 /// How many unfinished uploads of a key are told at most. Who aborts them asks again.
 pub(crate) const UNFINISHED_MAX: usize = 1000;
 
+/// How many pages of buckets are read at most, a thousand each: an account of more is told in part.
+pub(crate) const BUCKET_PAGES_MAX: u32 = 10;
+
 /// Which keys to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRequest {

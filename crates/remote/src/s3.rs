@@ -5,23 +5,37 @@
 //! itself refuses it. The library repeats nothing; that is `retry`'s business.
 
 mod body;
+mod buckets;
+mod checks;
 mod connect;
+mod customer_key;
 mod direct;
 mod fault;
 mod identity;
 mod keys;
 mod large;
+mod list;
 mod named;
 mod page;
 mod part;
 mod place;
 #[cfg(test)]
 mod recorded;
+#[cfg(test)]
+mod recorded_terms;
+mod route;
 mod server;
+mod shown;
 mod sign;
+mod tags;
+mod terms;
 mod text;
+mod there;
 
-pub use connect::{Addressing, Credentials, S3Options};
+pub use connect::{Addressing, Credentials, Endpoints, S3Options};
+pub use customer_key::{CustomerKey, CustomerKeyError};
+pub use tags::{Tags, TagsError};
+pub use terms::{Encryption, Payer, S3Terms};
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,19 +43,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::client::customize::CustomizableOperation;
+use aws_sdk_s3::config::SharedCredentialsProvider;
+use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::error::ProvideErrorMetadata;
-use aws_sdk_s3::types::{ChecksumAlgorithm, CompletedMultipartUpload, CompletedPart, EncodingType};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use base::{ByteRange, Clock};
 use bytes::Bytes;
 use http::Method;
 use tokio::sync::OnceCell;
 
-use crate::http::{Answer, Asked, Http, range_header, ranged};
+use crate::capabilities::{Capability, Learned};
+use crate::http::{Answer, Asked, Http, Told, bytes_of_parts, range_header, ranged};
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
     Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
-    UploadId, Version, metadata,
+    UploadId, Version, metadata, xml,
 };
 use direct::{Asker, Call, Direct};
 use keys::Keys;
@@ -49,10 +67,18 @@ use named::{name, version_of};
 use place::Place;
 use server::PartChecks;
 use sign::Payload;
+use terms::Purpose;
+use there::{Listening, There};
 
-/// How long a large upload's answer may take, sending its bytes included; one that stands still is
-/// given up long before. One value for all, because each has its own pool of connections.
+/// How long the library waits for what takes long; how long the store really may take is said for each call.
+/// One value for all, because each has its own pool of connections.
 const UPLOAD_MAX: Duration = Duration::from_mins(15);
+
+/// A page of a thousand keys, each as long as it may be and spelt as in a URL.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Asks for the checksum of an object.
+const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
 
 /// One bucket of S3.
 #[derive(Clone)]
@@ -61,7 +87,9 @@ pub struct S3 {
     direct: Arc<OnceCell<Direct>>,
     asker: Asker,
     bucket: String,
+    terms: Arc<S3Terms>,
     part_checks: PartChecks,
+    learned: Arc<Learned>,
     /// The largest object that is copied in one request.
     copy_bytes_max: u64,
 }
@@ -76,23 +104,52 @@ impl S3 {
     /// A client for the bucket. That it can be used shows the first call.
     pub async fn connect(options: S3Options, clock: Arc<dyn Clock>) -> Result<S3> {
         let key = Key::from(options.bucket.as_str());
-        if options.bucket.is_empty() || options.bucket.contains('/') {
-            let error = Error::new(ErrorKind::Unsupported, "connect", &key);
-            return Err(error.because("not a bucket name"));
+        let refuse = |words: &'static str| {
+            Err(Error::new(ErrorKind::Unsupported, "connect", &key).because(words))
+        };
+        let is_access_point = options.bucket.starts_with("arn:");
+        if options.bucket.is_empty() || options.bucket.contains('/') && !is_access_point {
+            return refuse("not a bucket name");
         }
-        let insecure = options.endpoint.as_ref().is_some_and(|url| url.starts_with("http://"));
-        let payload = if insecure { Payload::Signed } else { Payload::Plain };
         let (client, provider) = connect::client(&options).await;
+        S3::over(client, provider, options, clock).await
+    }
+
+    /// As [`S3::connect`], with the client at hand, whoever told it the endpoint.
+    async fn over(
+        client: Client,
+        provider: Option<SharedCredentialsProvider>,
+        options: S3Options,
+        clock: Arc<dyn Clock>,
+    ) -> Result<S3> {
+        let private = place::is_private(&client, &options.bucket).await;
+        let payload = if matches!(private, Ok(true)) { Payload::Plain } else { Payload::Signed };
+        if payload == Payload::Signed && matches!(options.terms.encryption, Encryption::Customer(_))
+        {
+            let words = "a key for encryption is sent over TLS only, not to an http:// endpoint";
+            let key = Key::from(options.bucket.as_str());
+            private?;
+            return Err(Error::new(ErrorKind::Unsupported, "connect", &key).because(words));
+        }
+        let there = Arc::new(There::new(Arc::clone(&clock)));
+        let listening = client.config().to_builder().interceptor(Listening(Arc::clone(&there)));
+        let client = Client::from_conf(listening.build());
         let part_checks = match (payload, &options.endpoint) {
             (Payload::Signed, _) => PartChecks::Signature,
             (Payload::Plain, None) => PartChecks::Announced,
             (Payload::Plain, Some(_)) => server::part_checks(&client, &options.bucket).await,
         };
         let keys = provider.map(|provider| Arc::new(Keys::new(provider, Arc::clone(&clock))));
-        let asker =
-            Asker { http: Http::new(options.patience, Arc::clone(&clock)), clock, keys, payload };
-        let S3Options { bucket, copy_bytes_max, .. } = options;
-        Ok(S3 { client, direct: Arc::default(), asker, bucket, part_checks, copy_bytes_max })
+        let S3Options { bucket, copy_bytes_max, terms, patience, authorities, .. } = options;
+        let http = Http::new(patience, &authorities, Arc::clone(&clock));
+        let asker = Asker { http, there, keys, payload };
+        let (direct, learned, terms) = (Arc::default(), Arc::default(), Arc::new(terms));
+        Ok(S3 { client, direct, asker, bucket, terms, part_checks, learned, copy_bytes_max })
+    }
+
+    /// What has shown so far of what the store can do.
+    pub fn learned(&self) -> &Arc<Learned> {
+        &self.learned
     }
 
     /// The way for calls that move bytes; found with the first of them, for it takes credentials.
@@ -106,6 +163,48 @@ impl S3 {
 
     async fn send(&self, call: Call<'_>) -> Result<Answer> {
         self.direct().await?.send(call).await
+    }
+
+    /// A call that goes straight, on the bucket's terms.
+    fn call<'a>(
+        &self,
+        op: &'static str,
+        method: Method,
+        key: &'a Key,
+        purpose: Purpose<'_>,
+    ) -> Call<'a> {
+        Call::new(op, method, key).terms(self.terms.headers(purpose))
+    }
+
+    /// A call of the library's, on the same terms.
+    fn on_terms<T, E, B>(
+        &self,
+        call: CustomizableOperation<T, E, B>,
+        purpose: Purpose<'_>,
+    ) -> CustomizableOperation<T, E, B> {
+        let headers = self.terms.headers(purpose);
+        // It is signed afterwards.
+        call.mutate_request(move |request| {
+            for (name, value) in &headers {
+                request.headers_mut().insert(*name, value.clone());
+            }
+        })
+    }
+
+    /// What comes of a call of the library's for which the store copies or puts together so much.
+    async fn in_time<T, E>(
+        &self,
+        (op, key): (&'static str, &Key),
+        work_bytes: u64,
+        asking: impl Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
+    ) -> Result<T>
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+    {
+        match self.asker.http.in_time(work_bytes, asking).await {
+            Ok(answer) => answer.map_err(|error| fault::of_call(op, key, &error)),
+            Err(failure) => Err(failure.into_error(op, key)),
+        }
     }
 
     /// Metadata must survive the way through HTTP headers.
@@ -124,7 +223,7 @@ fn conditions(condition: &Condition) -> (Option<String>, Option<String>) {
     }
 }
 
-/// As much time as the store may work, or a slow line send.
+/// As much time as any store may work.
 fn patient() -> aws_sdk_s3::config::Builder {
     let timeouts = TimeoutConfig::builder().read_timeout(UPLOAD_MAX).build();
     aws_sdk_s3::Config::builder().timeout_config(timeouts)
@@ -145,17 +244,26 @@ impl Remote for S3 {
 
     async fn head(&self, key: &Key) -> Result<Meta> {
         let op = "head";
-        let answer = self.send(Call::new(op, Method::HEAD, key)).await?;
-        direct::meta(op, key, &answer)
+        let answer = self.send(self.call(op, Method::HEAD, key, Purpose::Read)).await?;
+        let meta = direct::meta(op, key, &answer)?;
+        if shown::is_archived(&answer) {
+            self.learned.learn_archived(&meta.version);
+        }
+        Ok(meta)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
-        let call = Call::new("get", Method::GET, key)
+        let call = self
+            .call("get", Method::GET, key, Purpose::Read)
             .header("range", range_header(range))
+            // It may be all of the object, whose checksum the store may know.
+            .maybe(CHECKSUM_MODE, (range.start() == 0).then(|| "ENABLED".to_owned()))
             .maybe("if-match", version.map(|version| version.as_str().to_owned()));
         let answer = self.send(call).await?;
         let found = answer.header("etag").map(Version::new);
-        ranged(Asked { key, range, version }, answer, found.as_ref(), None)
+        shown::checksums(&self.learned, &answer);
+        let checksum = text::checksum(|name| answer.header(name));
+        ranged(Asked { key, range, version }, answer, found.as_ref(), Told::of_object(checksum))
     }
 
     async fn get_whole(
@@ -165,12 +273,15 @@ impl Remote for S3 {
         bytes_max: u64,
     ) -> Result<Fresh> {
         let op = "get whole";
-        let call = Call::new(op, Method::GET, key)
+        let call = self
+            .call(op, Method::GET, key, Purpose::Read)
+            .header(CHECKSUM_MODE, "ENABLED")
             .maybe("if-none-match", unless.map(|version| version.as_str().to_owned()));
         let answer = self.send(call).await?;
         if answer.status() == 304 {
             return Ok(Fresh::Same);
         }
+        shown::checksums(&self.learned, &answer);
         body::whole(op, key, (unless, bytes_max), answer).await
     }
 
@@ -178,15 +289,15 @@ impl Remote for S3 {
         let op = "put";
         S3::check_metadata(op, key, &options.metadata)?;
         let (if_match, if_none_match) = conditions(&options.condition);
-        let call = Call::new(op, Method::PUT, key)
+        let call = self
+            .call(op, Method::PUT, key, Purpose::New(key))
             .maybe("if-match", if_match)
             .maybe("if-none-match", if_none_match)
-            .header("x-amz-checksum-crc32c", text::crc32c(&bytes))
             // What stores say of bytes of which nobody says anything differs.
             .header("content-type", "application/octet-stream")
-            .metadata(&options.metadata)
-            .body(bytes);
-        let sent = self.send(call).await;
+            .metadata(&options.metadata);
+        let crc32c = text::crc32c(&bytes);
+        let sent = self.send_checked(call, bytes, &crc32c).await;
         let answer = sent.map_err(|error| fault::of_replacing(error, &options.condition))?;
         direct::version(op, key, &answer)
     }
@@ -194,20 +305,7 @@ impl Remote for S3 {
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
         let op = "upload create";
         S3::check_metadata(op, key, &options.metadata)?;
-        let announced = match self.part_checks {
-            PartChecks::Announced => Some(ChecksumAlgorithm::Crc32C),
-            PartChecks::Signature | PartChecks::Unannounced => None,
-        };
-        let request = self
-            .client
-            .create_multipart_upload()
-            .bucket(&self.bucket)
-            .key(name(op, key)?)
-            .set_checksum_algorithm(announced)
-            .set_metadata(Some(options.metadata.clone().into_iter().collect()));
-        let begun = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
-        let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no id");
-        begun.upload_id.map(UploadId).ok_or_else(missing)
+        self.begin(op, key, options).await
     }
 
     async fn upload_part(
@@ -218,19 +316,20 @@ impl Remote for S3 {
         bytes: Bytes,
     ) -> Result<PartTag> {
         let op = "upload part";
-        let crc32c = match self.part_checks {
-            PartChecks::Signature => None,
-            PartChecks::Announced | PartChecks::Unannounced => Some(text::crc32c(&bytes)),
-        };
-        let call = Call::new(op, Method::PUT, key)
+        let call = self
+            .call(op, Method::PUT, key, Purpose::Part)
             .query("partNumber", number(part).to_string())
-            .query("uploadId", &upload.0)
-            .maybe("x-amz-checksum-crc32c", crc32c.clone())
-            .body(bytes);
-        let answer = self.send(call).await?;
+            .query("uploadId", &upload.0);
+        if self.part_checks == PartChecks::Signature {
+            let answer = self.send(call.body(bytes)).await?;
+            return Ok(text::part_tag(direct::version(op, key, &answer)?.as_str(), None));
+        }
+        let crc32c = text::crc32c(&bytes);
+        let answer = self.send_checked(call, bytes, &crc32c).await?;
         let version = direct::version(op, key, &answer)?;
-        let told = crc32c.filter(|_| self.part_checks == PartChecks::Announced);
-        Ok(text::part_tag(version.as_str(), told.as_deref()))
+        let is_announced = self.part_checks == PartChecks::Announced
+            && !self.learned.lacks(Capability::UploadChecksum);
+        Ok(text::part_tag(version.as_str(), is_announced.then_some(&crc32c)))
     }
 
     async fn upload_part_copy(
@@ -252,6 +351,7 @@ impl Remote for S3 {
         condition: &Condition,
     ) -> Result<Version> {
         let op = "upload complete";
+        let number_of_parts = parts.len();
         let parts = parts.iter().map(|(part, tag)| {
             let (etag, crc32c) = text::parse_part_tag(tag);
             CompletedPart::builder()
@@ -273,9 +373,9 @@ impl Remote for S3 {
             .set_if_none_match(if_none_match)
             .customize()
             .config_override(patient());
-        let done = request.send().await;
-        let done =
-            done.map_err(|error| fault::of_replacing(fault::of_call(op, key, &error), condition))?;
+        let request = self.on_terms(request, Purpose::Part);
+        let done = self.in_time((op, key), bytes_of_parts(number_of_parts), request.send()).await;
+        let done = done.map_err(|error| fault::of_replacing(error, condition))?;
         version_of(op, key, done.e_tag)
     }
 
@@ -286,8 +386,9 @@ impl Remote for S3 {
             .abort_multipart_upload()
             .bucket(&self.bucket)
             .key(name(op, key)?)
-            .upload_id(&upload.0);
-        match request.send().await {
+            .upload_id(&upload.0)
+            .customize();
+        match self.on_terms(request, Purpose::Other).send().await {
             Ok(_) => Ok(()),
             Err(error) if error.code() == Some("NoSuchUpload") => Ok(()),
             Err(error) => Err(fault::of_call(op, key, &error)),
@@ -321,13 +422,15 @@ impl Remote for S3 {
             .set_if_none_match(if_none_match)
             .customize()
             .config_override(patient());
-        let done = request.send().await.map_err(|error| fault::of_call(op, from, &error))?;
+        let request = self.on_terms(request, Purpose::Copy { from, to });
+        let done = self.in_time((op, from), size, request.send()).await?;
         version_of(op, to, done.copy_object_result.and_then(|result| result.e_tag))
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {
         let op = "delete";
         let request = self.client.delete_object().bucket(&self.bucket).key(name(op, key)?);
+        let request = self.on_terms(request.customize(), Purpose::Other);
         request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
         Ok(())
     }
@@ -335,42 +438,30 @@ impl Remote for S3 {
     async fn list(&self, request: &ListRequest) -> Result<Page> {
         let op = "list";
         let prefix = &request.prefix;
-        let text = |key: &Key| match std::str::from_utf8(key.as_bytes()) {
-            Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Error::new(ErrorKind::Unsupported, op, key).because("not UTF-8")),
-        };
-        let listed = self
-            .client
-            .list_objects_v2()
-            .bucket(&self.bucket)
-            .prefix(text(prefix)?)
-            .set_delimiter(request.delimited.then(|| "/".to_owned()))
-            .set_start_after(request.start_after.as_ref().map(text).transpose()?)
-            .set_continuation_token(request.continuation.clone())
-            .max_keys(i32::from(request.entries_max))
-            .encoding_type(EncodingType::Url)
-            .send()
-            .await
-            .map_err(|error| fault::of_call(op, prefix, &error))?;
+        let refuse = || Error::new(ErrorKind::Unsupported, op, prefix).because("not UTF-8");
+        let query = list::query(request).ok_or_else(refuse)?;
+        let call = Call::of_bucket(op, prefix, query).terms(self.terms.headers(Purpose::Other));
+        let document = self.send(call).await?.bytes(PAGE_BYTES_MAX).await;
+        let document = document.map_err(|failure| failure.into_error(op, prefix))?;
+        let corrupt = |words| Error::new(ErrorKind::Corrupt, op, prefix).because(words);
+        // One that was cut off on the way comes whole the next time.
+        let root = xml::parse(&document)
+            .ok_or_else(|| fault::in_passing(corrupt("the listing is not whole")))?;
+        let listed = list::page(&root).map_err(corrupt)?;
 
-        let garbled = || Error::new(ErrorKind::Corrupt, op, prefix).because("a key is garbled");
-        let key = |text: &str| text::decode_listed(text).map(Key::new).ok_or_else(garbled);
-        let mut entries = Vec::new();
-        for object in listed.contents() {
-            let key = key(object.key().ok_or_else(garbled)?)?;
-            let meta = Meta {
-                size: object.size().and_then(|size| u64::try_from(size).ok()).unwrap_or(0),
-                version: version_of(op, &key, object.e_tag.clone())?,
-                modified: text::timestamp(object.last_modified()),
-                metadata: Metadata::new(),
-            };
+        let list::Listed { objects, prefixes, next } = listed;
+        shown::order(&self.learned, &objects, &prefixes);
+        let mut entries: Vec<Entry> = prefixes.into_iter().map(Entry::Prefix).collect();
+        for list::Line { key, size, etag, modified, class } in objects {
+            let version = version_of(op, &key, etag)?;
+            if class.is_some_and(|class| shown::is_archive(&class)) {
+                self.learned.learn_archived(&version);
+            }
+            let meta = Meta { size, version, modified, metadata: Metadata::new() };
             entries.push(Entry::Object(key, meta));
         }
-        for folded in listed.common_prefixes() {
-            entries.push(Entry::Prefix(key(folded.prefix().ok_or_else(garbled)?)?));
-        }
         entries.sort_by(|a, b| a.key().cmp(b.key()));
-        Ok(Page { entries, next: listed.next_continuation_token })
+        Ok(Page { entries, next })
     }
 }
 

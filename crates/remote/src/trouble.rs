@@ -17,10 +17,28 @@ pub enum Trouble {
     Unreachable,
     /// The credentials are good, but not for this.
     Denied,
+    /// The object is archived.
+    Archived,
     /// The store is asked too often.
     Busy,
     /// Anything else.
     Other,
+}
+
+impl Trouble {
+    /// Whether the store takes who asks for nobody it knows.
+    pub fn is_of_credentials(self) -> bool {
+        match self {
+            Trouble::NoCredentials | Trouble::BadCredentials => true,
+            Trouble::NoBucket
+            | Trouble::WrongRegion
+            | Trouble::Unreachable
+            | Trouble::Denied
+            | Trouble::Archived
+            | Trouble::Busy
+            | Trouble::Other => false,
+        }
+    }
 }
 
 /// The provider's own words.

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use base::ByteRange;
 
@@ -18,6 +19,10 @@ const USE_BYTE: u64 = 0;
 /// The byte whose lock is held while the file is made, moved, punched or removed, and while someone
 /// asks to use it. Never for long, so that it can be waited for; the other one never is.
 const MOVE_BYTE: u64 = 1;
+
+/// The byte whose lock is held by who fetches the first granule of a cached file, exclusive; those of the next
+/// granules follow. Never waited for.
+const FIRST_GRANULE_BYTE: u64 = 2;
 
 /// An open backing file, readable and writable.
 ///
@@ -134,6 +139,16 @@ impl BackingFile {
         lock::release(&self.file, USE_BYTE)
     }
 
+    /// Takes the granules of a run for as long as what is returned lives, unless another process has one of them.
+    pub(crate) fn take_turn(
+        self: &Arc<BackingFile>,
+        granules: Range<u64>,
+    ) -> io::Result<Option<FetchTurn>> {
+        let run = (FIRST_GRANULE_BYTE + granules.start, granules.end - granules.start);
+        let is_taken = lock::attempt_run(&self.file, run.0, run.1)?;
+        Ok(is_taken.then(|| FetchTurn { file: Arc::downgrade(self), run }))
+    }
+
     /// Keeps others waiting who are about to use the file.
     pub(crate) fn moving(self: &Arc<BackingFile>) -> io::Result<Moving> {
         lock::wait(&self.file, MOVE_BYTE, Mode::Exclusive)?;
@@ -144,6 +159,26 @@ impl BackingFile {
 /// Whether a process has a claim on the file. Takes none itself.
 pub(crate) fn is_in_use(file: &File) -> io::Result<bool> {
     lock::is_held(file, USE_BYTE)
+}
+
+/// While it lives, no other process fetches these granules of the version.
+#[derive(Debug)]
+pub struct FetchTurn {
+    /// It is no use of the file: what is fetched may have to make room in the same file. When the file is
+    /// closed the lock is gone.
+    file: Weak<BackingFile>,
+    /// The first byte of the lock, and how many.
+    run: (u64, u64),
+}
+
+impl Drop for FetchTurn {
+    fn drop(&mut self) {
+        let Some(file) = self.file.upgrade() else { return };
+        if let Err(error) = lock::release_run(&file.file, self.run.0, self.run.1) {
+            // It goes at the latest when the file is closed.
+            tracing::warn!(%error, "cannot let go of a part of a backing file");
+        }
+    }
 }
 
 /// While it lives, others who are about to use the file wait.

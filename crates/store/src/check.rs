@@ -16,8 +16,9 @@ use crate::granule::{self, PIECE_GRANULES};
 use crate::layout::{Layout, SIDE_SUFFIX, VersionName};
 use crate::owners::{Company, Owners};
 use crate::piece::PieceV1;
-use crate::state::check::{CheckedVersion, checked_versions, stray_rows, wrong_journal_rows};
-use crate::state::staged::{StagedState, staged_rows};
+use crate::state::check::{CheckedVersion, each_version, stray_rows, wrong_journal_rows};
+use crate::state::staged::{StagedRow, StagedState, staged_rows};
+use crate::strangers::{self, Object};
 
 /// Something that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub enum Weight {
     Staged,
     /// The database itself.
     Database,
+    /// Nothing of ours: files go to the recovery folder, the rest stays.
+    Stranger,
 }
 
 /// What puts a flaw right.
@@ -76,11 +79,15 @@ pub(crate) fn alone(dir: &Path) -> Result<Alone> {
     }
 }
 
+/// Whether a mount has ever had anything in the folder.
+pub(crate) fn is_used(layout: &Layout) -> bool {
+    [layout.database(), layout.objects(), layout.stage()].iter().any(|path| path.exists())
+}
+
 /// What is not as it should be in the state folder `dir`, which nobody may use meanwhile.
 pub fn check(dir: &Path) -> Result<Vec<Flaw>> {
     let layout = Layout::new(dir.to_owned());
-    let database = layout.database();
-    if !database.exists() {
+    if !is_used(&layout) {
         return Ok(Vec::new());
     }
     let _alone = alone(dir)?;
@@ -90,6 +97,12 @@ pub fn check(dir: &Path) -> Result<Vec<Flaw>> {
 /// As [`check`], for who has the folder for himself.
 pub(crate) fn flaws(layout: &Layout) -> Result<Vec<Flaw>> {
     let database = layout.database();
+    if !database.exists() {
+        // Then nothing is recorded.
+        let mut flaws = unrecorded_objects(layout, &HashSet::new())?;
+        check_staged(layout, Vec::new(), &mut flaws)?;
+        return Ok(flaws);
+    }
     let db = |error| Error::db("check", &database, error);
     let connection =
         Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(db)?;
@@ -105,13 +118,15 @@ pub(crate) fn flaws(layout: &Layout) -> Result<Vec<Flaw>> {
         };
         return Ok(damage.into_iter().map(of).collect());
     }
-    let versions = checked_versions(&connection).map_err(db)?;
-    let recorded: HashSet<VersionName> = versions.iter().filter_map(|row| row.name).collect();
-    for version in &versions {
-        flaws.extend(version_flaw(layout, version));
-    }
+    let mut recorded = HashSet::new();
+    let each = |version: CheckedVersion| {
+        flaws.extend(version_flaw(layout, &version));
+        recorded.extend(version.name);
+    };
+    each_version(&connection, each).map_err(db)?;
     flaws.extend(unrecorded_objects(layout, &recorded)?);
-    check_staged(layout, &connection, &mut flaws)?;
+    let staged = staged_rows(&connection).map_err(db)?;
+    check_staged(layout, staged, &mut flaws)?;
     let told = |what, cure| {
         let (path, weight) = (database.clone(), Weight::Database);
         Flaw { path, what, weight, cure }
@@ -146,13 +161,17 @@ fn version_trouble(path: &Path, row: &CheckedVersion) -> io::Result<Option<Strin
     if name != VersionName::of(&row.identity, row.size) {
         return Ok(Some("its name is not that of its identity and size".to_owned()));
     }
-    let file = match File::open(path) {
+    // Looked at before it is opened: a pipe would wait for somebody who writes.
+    let metadata = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Some("recorded, and not there".to_owned()));
         }
-        file => file?,
+        metadata => metadata?,
     };
-    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(Some("recorded, and not a file".to_owned()));
+    }
+    let file = File::open(path)?;
     if metadata.ino() != row.inode {
         return Ok(Some("the record is of another file".to_owned()));
     }
@@ -192,36 +211,46 @@ fn mismatches(file: &File, size: u64, (piece, map): (u64, &PieceV1)) -> u64 {
 
 fn unrecorded_objects(layout: &Layout, recorded: &HashSet<VersionName>) -> Result<Vec<Flaw>> {
     let mut flaws = Vec::new();
-    for folder in entries(&layout.objects())? {
-        let digits = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for path in entries(&folder)? {
-            let rest = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = VersionName::parse(&format!("{digits}{rest}"));
-            if !name.is_some_and(|name| recorded.contains(&name)) {
-                let what = "cached bytes of which nothing is recorded".to_owned();
-                flaws.push(Flaw { path, what, weight: Weight::Cache, cure: Cure::Open });
-            }
+    // What was opened and not read has a file, and no bytes to be recorded.
+    let is_empty = |path: &Path| fs::symlink_metadata(path).is_ok_and(|file| file.blocks() == 0);
+    let mut each = |Object { path, name, is_file }| match name {
+        Some(name) if is_file && (recorded.contains(&name) || is_empty(&path)) => {}
+        Some(_) if is_file => {
+            let what = "cached bytes of which nothing is recorded".to_owned();
+            flaws.push(Flaw { path, what, weight: Weight::Cache, cure: Cure::Open });
         }
-    }
+        Some(_) | None => flaws.push(stranger(path)),
+    };
+    strangers::each_object(layout, &Disk::default(), &mut each)
+        .map_err(|(path, error)| Error::io("check", &path, error))?;
+    flaws.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(flaws)
 }
 
-fn check_staged(layout: &Layout, connection: &Connection, flaws: &mut Vec<Flaw>) -> Result<()> {
-    let rows =
-        staged_rows(connection).map_err(|error| Error::db("check", &layout.database(), error))?;
+fn stranger(path: PathBuf) -> Flaw {
+    let what = match strangers::kind_of(&path) {
+        kind @ "a file" => format!("{kind} that quayfs did not put here"),
+        kind => format!("{kind} that quayfs did not put here, and leaves here"),
+    };
+    Flaw { path, what, weight: Weight::Stranger, cure: Cure::Open }
+}
+
+fn check_staged(layout: &Layout, rows: Vec<StagedRow>, flaws: &mut Vec<Flaw>) -> Result<()> {
     let mut recorded = HashSet::new();
     for row in rows {
         let path = layout.staged(&row.file);
         let is_sealed = row.state == StagedState::Sealed;
-        let what = match fs::metadata(&path) {
+        let found = fs::symlink_metadata(&path);
+        let what = match &found {
             // What is given up loses its file first, and its record with the next change.
             Err(_) => Some("recorded as staged, and not there".to_owned()),
+            Ok(found) if !found.is_file() => Some("recorded as staged, and not a file".to_owned()),
             Ok(found) if is_sealed && found.len() != row.size => {
                 Some(format!("sealed with {} bytes, and {} long", row.size, found.len()))
             }
             Ok(_) => None,
         };
-        let cure = if path.try_exists().unwrap_or(true) {
+        let cure = if found.is_ok_and(|found| found.is_file()) {
             Cure::Open
         } else {
             Cure::DropStaged(row.file.clone())
@@ -234,11 +263,15 @@ fn check_staged(layout: &Layout, connection: &Connection, flaws: &mut Vec<Flaw>)
         recorded.insert(row.file);
     }
     for path in entries(&layout.stage())? {
+        let Ok(found) = fs::symlink_metadata(&path) else { continue };
+        if !found.is_file() {
+            flaws.push(stranger(path));
+            continue;
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let owner = name.strip_suffix(SIDE_SUFFIX).unwrap_or(&name);
         // Empty ones lie ready for who makes many.
-        let has_bytes = fs::metadata(&path).is_ok_and(|found| found.blocks() != 0);
-        if has_bytes && !recorded.contains(owner) {
+        if found.blocks() != 0 && !recorded.contains(owner) {
             let what = "staged bytes of which nothing is recorded".to_owned();
             flaws.push(Flaw { path, what, weight: Weight::Staged, cure: Cure::Open });
         }

@@ -12,6 +12,7 @@ use crate::granule::{GRANULE_BYTES, STRIPE_GRANULES};
 use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
+use crate::strangers;
 use crate::table::{Table, is_idle};
 
 /// How many unused versions of each habit are looked at in one step.
@@ -88,6 +89,15 @@ pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Resul
     if ground.db.is_pinned(cached.name())? {
         return Ok(0);
     }
+    drop_below(ground, cached, below)
+}
+
+/// Drops all that is here of a version, pinned or not.
+pub(crate) fn forget(ground: &Ground, cached: &Arc<Cached>) -> Result<u64> {
+    drop_below(ground, cached, u64::MAX)
+}
+
+fn drop_below(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Result<u64> {
     // The last stripe may be short.
     let is_all = cached.size() <= below;
     let end = if is_all { u64::MAX } else { below / (STRIPE_GRANULES * GRANULE_BYTES) };
@@ -212,7 +222,9 @@ fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -
     let mut freed = 0;
     for (name, disk_bytes, claim) in claimed {
         let path = ground.layout.object(name);
-        ground.disk.unlink(&path).map_err(|error| Error::io("evict", &path, error))?;
+        if !strangers::is_stranger(&path) {
+            ground.disk.unlink(&path).map_err(|error| Error::io("evict", &path, error))?;
+        }
         drop(claim);
         freed += disk_bytes;
     }
@@ -229,7 +241,7 @@ enum Claim {
         #[expect(dead_code, reason = "held, not looked at")]
         moving: Moving,
     },
-    /// There is no file.
+    /// There is no file of ours.
     NoFile,
 }
 
@@ -244,6 +256,9 @@ fn claim_open(cached: &Cached) -> Result<Option<Claim>> {
 fn claim_closed(ground: &Ground, name: VersionName) -> Result<Option<Claim>> {
     let path = ground.layout.object(name);
     let io = |error| Error::io("evict", &path, error);
+    if strangers::is_stranger(&path) {
+        return Ok(Some(Claim::NoFile));
+    }
     let Some(file) = ground.disk.open(&path).map_err(io)? else { return Ok(Some(Claim::NoFile)) };
     let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?);
     let moving = file.moving().map_err(io)?;

@@ -1,5 +1,6 @@
 //! The dozen file calls we make, and the one place where a test can make them fail.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -109,12 +110,12 @@ impl Disk {
         }
     }
 
-    /// Calls `each` with the name and metadata of every file in the folder `path`.
+    /// Calls `each` with the name and metadata of all that is in the folder `path`.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn list(
         &self,
         path: &Path,
-        each: &mut dyn FnMut(&str, &fs::Metadata),
+        each: &mut dyn FnMut(&OsStr, &fs::Metadata),
     ) -> io::Result<()> {
         let entries = match fs::read_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -124,9 +125,7 @@ impl Disk {
             let entry = entry?;
             // A file that went between the listing and the question is as good as not listed.
             let Ok(metadata) = entry.metadata() else { continue };
-            if let Some(name) = entry.file_name().to_str() {
-                each(name, &metadata);
-            }
+            each(&entry.file_name(), &metadata);
         }
         Ok(())
     }

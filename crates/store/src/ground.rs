@@ -63,6 +63,11 @@ impl Ground {
         }
     }
 
+    /// The time that all go by.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// The time in microseconds, later than any stamp before: uses can be put in order by it.
     pub(crate) fn stamp(&self) -> u64 {
         let wall = self.clock.wall();

@@ -1,22 +1,25 @@
 //! The recovery folder as people ask for it: what is in it and why, and that it may go. Needs no open
 //! store, so it works beside mounts and without.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::recovery::NOTE_SUFFIX;
+use crate::strangers;
 
 /// A note is a few lines; of a longer one only so much is read.
 const NOTE_BYTES_MAX: u64 = 64 << 10;
 
-/// Bytes that could not be brought to the bucket.
+/// Bytes that could not be brought to the bucket, or what others put beside them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kept {
     /// The name of the file in the recovery folder.
-    pub name: String,
+    pub name: OsString,
     /// Where it is.
     pub path: PathBuf,
     /// How large it is.
@@ -45,50 +48,74 @@ pub fn kept(dir: &Path) -> Result<Vec<Kept>> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.map_err(io)?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
+        let (name, path) = (entry.file_name(), entry.path());
         // A file that went meanwhile is as good as not listed.
         let Ok(metadata) = entry.metadata() else { continue };
-        if name.ends_with(NOTE_SUFFIX) || !metadata.is_file() {
+        if is_note(&name) {
             continue;
         }
-        let reason = reason(&folder.join(format!("{name}{NOTE_SUFFIX}"))).map_err(io)?;
-        found.push(Kept { path: entry.path(), bytes: metadata.len(), reason, name });
+        let reason = if metadata.is_file() {
+            reason(&beside(&folder, &name))
+        } else {
+            format!("{} that quayfs did not put here", strangers::kind_of(&path))
+        };
+        found.push(Kept { name, path, bytes: metadata.len(), reason });
     }
     found.sort();
     Ok(found)
 }
 
-/// Removes the file `name` from the recovery folder of the state folder `dir`, with its note.
-pub fn discard_kept(dir: &Path, name: &str) -> Result<Discarded> {
+/// Removes what is called `name` from the recovery folder of the state folder `dir`, with its note: a file,
+/// or what others put there, with all that is in it.
+pub fn discard_kept(dir: &Path, name: &OsStr) -> Result<Discarded> {
     let folder = Layout::new(dir.to_owned()).recovery();
-    let is_name =
-        !name.contains('/') && name != "." && name != ".." && !name.ends_with(NOTE_SUFFIX);
-    if !is_name || name.is_empty() {
+    let is_name = Path::new(name).file_name() == Some(name) && !is_note(name);
+    if !is_name {
         return Ok(Discarded::Unknown);
     }
     let path = folder.join(name);
+    let io = |error| Error::io("discard", &path, error);
+    let metadata = match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Discarded::Unknown),
+        metadata => metadata.map_err(io)?,
+    };
     // The bytes first: a note that stands alone does no harm.
-    for (path, unknown) in
-        [(path, Discarded::Unknown), (folder.join(format!("{name}{NOTE_SUFFIX}")), Discarded::Yes)]
-    {
-        match fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(unknown),
-            Err(error) => return Err(Error::io("discard", &path, error)),
-        }
+    if metadata.is_dir() {
+        fs::remove_dir_all(&path).map_err(io)?;
+    } else {
+        fs::remove_file(&path).map_err(io)?;
     }
-    Ok(Discarded::Yes)
+    match fs::remove_file(beside(&folder, name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && metadata.is_file() => {
+            Err(io(error))
+        }
+        Ok(()) | Err(_) => Ok(Discarded::Yes),
+    }
 }
 
-/// The first paragraph of a note; empty if there is none.
-fn reason(path: &Path) -> io::Result<String> {
-    use std::io::Read;
-    let note = match fs::File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-        note => note?,
-    };
+fn is_note(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(NOTE_SUFFIX.as_bytes())
+}
+
+/// Where the note of `name` is.
+fn beside(folder: &Path, name: &OsStr) -> PathBuf {
+    let mut note = name.to_owned();
+    note.push(NOTE_SUFFIX);
+    folder.join(note)
+}
+
+/// The first paragraph of a note, or that there is none to be read.
+fn reason(path: &Path) -> String {
+    // A pipe of this name would wait for somebody who writes.
+    if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return "there is no note of why it is here".to_owned();
+    }
     let mut text = Vec::new();
-    note.take(NOTE_BYTES_MAX).read_to_end(&mut text)?;
+    let read =
+        fs::File::open(path).and_then(|note| note.take(NOTE_BYTES_MAX).read_to_end(&mut text));
+    if let Err(error) = read {
+        return format!("the note of why it is here cannot be read: {error}");
+    }
     let text = String::from_utf8_lossy(&text);
-    Ok(text.split("\n\n").next().unwrap_or_default().trim().to_owned())
+    text.split("\n\n").next().unwrap_or_default().trim().to_owned()
 }

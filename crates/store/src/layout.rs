@@ -39,7 +39,9 @@ impl VersionName {
         for (at, byte) in name.iter_mut().enumerate() {
             *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
         }
-        Some(VersionName(name))
+        // Signs and capitals are numbers too, but never what we write.
+        let name = VersionName(name);
+        (name.to_string() == text).then_some(name)
     }
 }
 
@@ -123,6 +125,16 @@ mod tests {
         let layout = Layout::new("/s".into());
         let path = layout.object(name);
         assert_eq!(path.to_str().unwrap(), "/s/objects/cd/08e92c3f965c22b31b2659b61531d34c4bb5ea");
+    }
+
+    #[test]
+    fn only_what_is_written_for_a_version_is_its_name() {
+        let name = VersionName::of(b"x", 1);
+        assert_eq!(VersionName::parse(&name.to_string()), Some(name));
+        let others = ["+f".repeat(20), "AB".repeat(20), "ab".repeat(19), "é".repeat(20)];
+        for other in others {
+            assert_eq!(VersionName::parse(&other), None, "{other}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod disk;
 mod error;
 mod evict;
 mod extent;
+mod facts;
 #[cfg(feature = "testing")]
 mod faulty_disk;
 mod frozen;
@@ -40,21 +41,24 @@ mod recovery;
 mod repair;
 mod residency;
 mod sealed;
+mod sharing;
 mod space;
 mod spares;
 mod staged;
 mod state;
 mod store;
+mod strangers;
 mod sums;
 mod table;
 mod waiting;
 
-pub use backing::BackingFile;
+pub use backing::{BackingFile, FetchTurn};
 pub use cached::Cached;
 pub use check::{Flaw, Weight, check};
 pub use collect::Dropped;
 pub use error::{Error, ErrorKind, Result};
 pub use extent::Moment;
+pub use facts::Facts;
 #[cfg(feature = "testing")]
 pub use faulty_disk::Faults;
 pub use granule::GRANULE_BYTES;

@@ -43,6 +43,22 @@ pub(crate) fn release(file: &File, byte: u64) -> io::Result<()> {
     set(file, libc::F_OFD_SETLK, libc::F_UNLCK, byte)
 }
 
+/// As [`attempt`], exclusive, on `count` bytes from `first` on.
+pub(crate) fn attempt_run(file: &File, first: u64, count: u64) -> io::Result<bool> {
+    match set_run(file, (libc::F_OFD_SETLK, libc::F_WRLCK), (first, count)) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// As [`release`], on `count` bytes from `first` on.
+pub(crate) fn release_run(file: &File, first: u64, count: u64) -> io::Result<()> {
+    set_run(file, (libc::F_OFD_SETLK, libc::F_UNLCK), (first, count))
+}
+
 /// `F_SETSIG` of `linux/fcntl.h`, the same on every architecture.
 const F_SETSIG: i32 = 10;
 
@@ -75,7 +91,7 @@ fn kind(mode: Mode) -> i32 {
 
 /// Whether somebody else holds the lock on `byte`, shared or not.
 pub(crate) fn is_held(file: &File, byte: u64) -> io::Result<bool> {
-    let mut lock = lock_of(libc::F_WRLCK, byte);
+    let mut lock = lock_of(libc::F_WRLCK, (byte, 1));
     // SAFETY: the descriptor is open for as long as `file` is borrowed, and `lock` is a whole
     // `flock` that is ours alone to be written to.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
@@ -85,19 +101,23 @@ pub(crate) fn is_held(file: &File, byte: u64) -> io::Result<bool> {
     Ok(i32::from(lock.l_type) != libc::F_UNLCK)
 }
 
-fn lock_of(kind: i32, byte: u64) -> libc::flock {
+fn lock_of(kind: i32, (first, count): (u64, u64)) -> libc::flock {
     libc::flock {
         l_type: i16::try_from(kind).expect("lock kinds are small"),
         l_whence: i16::try_from(libc::SEEK_SET).expect("zero"),
-        l_start: i64::try_from(byte).expect("lock bytes are counted from zero"),
-        l_len: 1,
+        l_start: i64::try_from(first).expect("lock bytes are counted from zero"),
+        l_len: i64::try_from(count).expect("there are no more bytes than granules"),
         // Must be zero for locks of open file descriptions.
         l_pid: 0,
     }
 }
 
 fn set(file: &File, command: i32, kind: i32, byte: u64) -> io::Result<()> {
-    let lock = lock_of(kind, byte);
+    set_run(file, (command, kind), (byte, 1))
+}
+
+fn set_run(file: &File, (command, kind): (i32, i32), run: (u64, u64)) -> io::Result<()> {
+    let lock = lock_of(kind, run);
     // SAFETY: the descriptor is open for as long as `file` is borrowed, and `lock` is a whole
     // `flock` that the kernel only reads.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw const lock) };

@@ -20,6 +20,7 @@ use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
 use crate::presence::{Presence, Standing};
+use crate::recovery;
 use crate::residency::{Event, Residency};
 use crate::sealed::Sealed;
 use crate::spares::Spare;
@@ -284,6 +285,7 @@ fn become_cached(
     // The record first: until it is made, this is the staged file that it was, and what is to
     // become of it is done again after a crash. The bucket has the bytes.
     let (disk, place) = (Arc::clone(&ground.disk), to.clone());
+    recovery::clear(ground, &to);
     let put = move || {
         if let Err(error) = rename_into(&disk, &from, &place) {
             tracing::warn!(path = %place.display(), %error, "cannot take a file into the cache");

@@ -14,6 +14,9 @@ use crate::lock::{self, Mode};
 
 const SWEEP_BYTE: u64 = 0;
 
+/// From the first byte on, whatever there is.
+const ALL: (u64, u64) = (0, 0);
+
 /// The file of locks.
 #[derive(Debug)]
 pub(crate) struct Owners {
@@ -28,6 +31,15 @@ pub(crate) enum Company {
     None,
     /// Others.
     Some,
+}
+
+impl Drop for Owners {
+    /// Not only by closing the file: a child that was forked a moment ago has it open until it runs its program.
+    fn drop(&mut self) {
+        if let Err(error) = lock::release_run(&self.file, ALL.0, ALL.1) {
+            tracing::debug!(%error, "locks go when the last who has their file closes it");
+        }
+    }
 }
 
 impl Owners {
@@ -48,6 +60,11 @@ impl Owners {
         let is_alone = lock::attempt(&self.file, SWEEP_BYTE, Mode::Exclusive);
         let is_alone = is_alone.map_err(|error| self.error(error))?;
         Ok(if is_alone { Company::None } else { Company::Some })
+    }
+
+    /// Whether others have the state folder open just now.
+    pub(crate) fn has_company(&self) -> Result<bool> {
+        lock::is_held(&self.file, SWEEP_BYTE).map_err(|error| self.error(error))
     }
 
     /// Lets others in.

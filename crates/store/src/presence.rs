@@ -4,6 +4,7 @@
 //! one away does: the file's write guard (see [`crate::cached`]) keeps readers out between the bit
 //! and the hole.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -97,8 +98,29 @@ impl Presence {
         piece.unsaved.store(false, Ordering::Release);
     }
 
+    /// Takes over what another process has recorded of the granules `wanted` of a piece since it was loaded;
+    /// returns what that adds to the disk.
+    pub(crate) fn learn(&self, piece: usize, row: &PieceV1, wanted: &Range<u64>) -> u64 {
+        if piece >= self.pieces.len() || row.granules() != self.piece(piece).sums.len() {
+            return 0;
+        }
+        let first = piece as u64 * PIECE_GRANULES;
+        let granules = row.present().map(|(at, sum)| (first + at as u64, sum));
+        let is_new = |granule: u64| wanted.contains(&granule) && !self.has(granule);
+        granules.filter(|(granule, _)| is_new(*granule)).map(|(at, sum)| self.set(at, sum)).sum()
+    }
+
     /// Notes that the bytes of `granule` are here; returns what that adds to the disk.
     pub(crate) fn insert(&self, granule: u64, sum: u32) -> u64 {
+        let added = self.set(granule, sum);
+        if 0 < added {
+            let (piece, _) = granule::place(granule);
+            self.piece(piece).unsaved.store(true, Ordering::Release);
+        }
+        added
+    }
+
+    fn set(&self, granule: u64, sum: u32) -> u64 {
         let (piece, at) = granule::place(granule);
         let piece = self.piece(piece);
         piece.sums[at].store(sum, Ordering::Relaxed);
@@ -106,7 +128,6 @@ impl Presence {
         if stripe.present.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
             return 0;
         }
-        piece.unsaved.store(true, Ordering::Release);
         let bytes = granule::disk_bytes(granule, self.size);
         self.disk_bytes.fetch_add(bytes, Ordering::AcqRel);
         self.present.fetch_add(1, Ordering::AcqRel);

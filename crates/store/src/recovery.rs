@@ -2,6 +2,8 @@
 //! put in order. Both are idempotent.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +16,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::granule::GRANULE_BYTES;
 use crate::ground::Ground;
 use crate::layout::{SIDE_SUFFIX, VersionName};
+use crate::spares;
 use crate::staged::Staged;
+use crate::strangers::{self, Object};
 
 /// How the name of a note for people ends.
 pub(crate) const NOTE_SUFFIX: &str = ".quayfs-note";
@@ -150,6 +154,13 @@ fn reserve(ground: &Ground, name: &str, note: &str) -> Result<PathBuf> {
     Err(Error::io("recover", &folder, io::Error::other("too many files of one name")))
 }
 
+/// Where it is said of `kept` what it is.
+fn note_of(kept: &Path) -> PathBuf {
+    let mut name = kept.as_os_str().to_owned();
+    name.push(NOTE_SUFFIX);
+    name.into()
+}
+
 /// `name` as one path component that people recognise.
 fn file_stem(name: &str) -> String {
     let mut stem: String =
@@ -171,25 +182,28 @@ pub(crate) fn sweep(ground: &Arc<Ground>) -> Result<()> {
     sweep_objects(ground)
 }
 
-/// Cached files without a record go, and records without a file.
+/// Cached files without a record go, and records without a file. Other files are kept.
 fn sweep_objects(ground: &Ground) -> Result<()> {
     let mut recorded = HashSet::new();
     ground.db.each_version_name(&mut |name| {
         recorded.insert(name);
     })?;
-    let mut unknown = Vec::new();
-    for folder in 0..=0xff_u8 {
-        let path = ground.layout.objects().join(format!("{folder:02x}"));
-        let mut each = |file: &str, _: &std::fs::Metadata| {
-            let name = VersionName::parse(&format!("{folder:02x}{file}"));
-            if !name.is_some_and(|name| recorded.remove(&name)) {
-                unknown.push(path.join(file));
+    let (mut unknown, mut others) = (Vec::new(), Vec::new());
+    let mut each = |object: Object| match object {
+        Object { name: Some(name), is_file: true, path } => {
+            if !recorded.remove(&name) {
+                unknown.push(path);
             }
-        };
-        ground.disk.list(&path, &mut each).map_err(|error| Error::io("sweep", &path, error))?;
-    }
+        }
+        other => others.push(other),
+    };
+    strangers::each_object(&ground.layout, &ground.disk, &mut each)
+        .map_err(|(path, error)| Error::io("sweep", &path, error))?;
     for path in unknown {
         ground.disk.unlink(&path).map_err(|error| Error::io("sweep", &path, error))?;
+    }
+    for Object { path, is_file, .. } in others {
+        take_in(ground, &path, is_file, "a file that quayfs did not put where it was found");
     }
     let gone: Vec<VersionName> = recorded.into_iter().collect();
     gone.chunks(BATCH_ROWS_MAX).try_for_each(|names| ground.db.forget_versions(names))
@@ -200,21 +214,24 @@ fn sweep_objects(ground: &Ground) -> Result<()> {
 fn sweep_staged(ground: &Ground) -> Result<()> {
     let folder = ground.layout.stage();
     let mut files = Vec::new();
-    let mut each = |name: &str, metadata: &std::fs::Metadata| {
+    let mut each = |name: &OsStr, metadata: &Metadata| {
         use std::os::unix::fs::MetadataExt;
-        files.push((name.to_owned(), metadata.blocks() != 0));
+        files.push((name.to_owned(), metadata.is_file(), metadata.blocks() != 0));
     };
     ground.disk.list(&folder, &mut each).map_err(|error| Error::io("sweep", &folder, error))?;
     let recorded = ground.db.staged_files()?;
-    for (name, has_bytes) in files {
+    for (name, is_file, has_bytes) in files {
         let path = folder.join(&name);
-        let io = |error| Error::io("sweep", &path, error);
-        if let Some(owner) = name.strip_suffix(SIDE_SUFFIX) {
+        let Some(name) = name.to_str().filter(|_| is_file) else {
+            take_in(ground, &path, is_file, UNKNOWN_STAGED);
+            continue;
+        };
+        if let Some(owner) = name.strip_suffix(SIDE_SUFFIX).filter(|owner| spares::is_name(owner)) {
             if !recorded.contains(owner) {
-                ground.disk.unlink(&path).map_err(io)?;
+                ground.disk.unlink(&path).map_err(|error| Error::io("sweep", &path, error))?;
             }
-        } else if !recorded.contains(&name) {
-            sweep_staged_file(ground, &name, &path, has_bytes)?;
+        } else if !recorded.contains(name) {
+            sweep_staged_file(ground, name, &path, has_bytes)?;
         }
     }
     Ok(())
@@ -235,11 +252,48 @@ fn sweep_staged_file(ground: &Ground, name: &str, path: &Path, has_bytes: bool) 
         return ground.disk.unlink(path).map_err(io);
     }
     // After a power failure the bytes may be on the disk and their record not.
-    let reason = "bytes found in staging of which nothing is recorded";
-    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, &[]))?;
-    ground.disk.rename(path, &kept).map_err(io)?;
-    tracing::warn!(path = %kept.display(), "{reason}");
+    take_in(ground, path, true, UNKNOWN_STAGED);
     Ok(())
+}
+
+const UNKNOWN_STAGED: &str = "bytes found in staging of which nothing is recorded";
+
+/// Moves a file of which nothing is known to the recovery folder. What is no file stays.
+fn take_in(ground: &Ground, path: &Path, is_file: bool, reason: &str) {
+    if is_file {
+        move_away(ground, path, reason);
+    } else {
+        let kind = strangers::kind_of(path);
+        tracing::warn!(path = %path.display(), "quayfs did not put {kind} here, and leaves it");
+    }
+}
+
+/// Frees the place of a version, if what stands there is no file.
+pub(crate) fn clear(ground: &Ground, place: &Path) {
+    if strangers::is_stranger(place) {
+        let kind = strangers::kind_of(place);
+        move_away(ground, place, &format!("{kind} that stood where a cached file belongs"));
+    }
+}
+
+/// Moves what is at `path` to the recovery folder.
+fn move_away(ground: &Ground, path: &Path, reason: &str) {
+    let io = |error| Error::io("keep", path, error);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, &[]));
+    let moved = kept.and_then(|kept| {
+        let moved = ground.disk.rename(path, &kept).map_err(io);
+        if moved.is_err() {
+            // It would tell of what is not there.
+            let _ = ground.disk.unlink(&note_of(&kept));
+        }
+        moved.map(|()| kept)
+    });
+    match moved {
+        Ok(kept) => tracing::warn!(path = %kept.display(), "{reason}"),
+        // Of another disk, or this one is full: no reason not to mount.
+        Err(error) => tracing::warn!(path = %path.display(), %error, "{reason}; it stays there"),
+    }
 }
 
 #[cfg(test)]

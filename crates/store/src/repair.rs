@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::check::{Cure, Flaw, alone, flaws};
+use crate::check::{Cure, Flaw, alone, flaws, is_used};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::state::check::drop_strays;
@@ -17,12 +17,15 @@ use crate::state::check::drop_strays;
 /// have are never removed.
 pub fn repair(dir: &Path) -> Result<Vec<Flaw>> {
     let layout = Layout::new(dir.to_owned());
-    let database = layout.database();
-    if !database.exists() {
+    if !is_used(&layout) {
         return Ok(Vec::new());
     }
     let _alone = alone(dir)?;
     let found = flaws(&layout)?;
+    let database = layout.database();
+    if !database.exists() {
+        return Ok(found);
+    }
     let db = |error| Error::db("repair", &database, error);
     let connection = Connection::open(&database).map_err(db)?;
     for flaw in &found {
@@ -47,7 +50,11 @@ pub fn repair(dir: &Path) -> Result<Vec<Flaw>> {
     Ok(found)
 }
 
+/// Removes the file `path`. What is there and no file is not what was cached.
 fn remove(path: &Path) -> Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(());
+    }
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::io("repair", path, error))

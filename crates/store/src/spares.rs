@@ -1,8 +1,8 @@
 //! Empty staged files, made before somebody wants them: the disk takes its time over a new file, most of
 //! all while others make and remove some, and a program waits for its `open`.
 //!
-//! For who wants but a few none is made. Of others as many lie ready as were wanted faster than they were
-//! made: twice as many each time that there was none.
+//! For who wants but a few none is made. For others some lie ready, made by a thread that begins when half of
+//! them are left: to begin takes as long as to make a few.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,8 +15,8 @@ use crate::disk::Disk;
 use crate::layout::Layout;
 use crate::lock::Mode;
 
-/// Each is an open file of this process.
-const SPARES_MAX: usize = 64;
+/// So many lie ready. Each is an open file of this process.
+const READY_MAX: usize = 32;
 
 /// So many are made when they are wanted.
 const FEW: u32 = 16;
@@ -54,8 +54,6 @@ struct Inner {
     /// How many were wanted, up to a few.
     wanted: u32,
     ready: Vec<Spare>,
-    /// So many are to lie ready.
-    goal: usize,
     making: Making,
 }
 
@@ -67,6 +65,14 @@ enum Making {
     Yes,
     /// Nobody wants one any more.
     Never,
+}
+
+/// Whether a staged file may have been given `name` by one of our processes.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_number = |digits: &str| {
+        u64::from_str_radix(digits, 16).is_ok_and(|number| format!("{number:x}") == digits)
+    };
+    name.split_once('-').is_some_and(|(owner, number)| is_number(owner) && is_number(number))
 }
 
 impl Spares {
@@ -92,10 +98,7 @@ impl Spares {
             return None;
         }
         let spare = inner.ready.pop();
-        if spare.is_none() {
-            inner.goal = (inner.goal * 2).clamp(1, SPARES_MAX);
-        }
-        if inner.ready.len() * 2 < inner.goal && inner.making == Making::No {
+        if inner.ready.len() * 2 < READY_MAX && inner.making == Making::No {
             inner.making = Making::Yes;
             drop(inner);
             let shared = Arc::clone(&self.shared);
@@ -136,10 +139,14 @@ impl Shared {
             match (made, inner.making) {
                 (Ok(spare), Making::Never) => return self.remove(&spare),
                 (Ok(spare), Making::No | Making::Yes) => inner.ready.push(spare),
+                (Err(_), Making::Never) => return,
                 // Not at once again.
-                (Err(_), _) => (inner.goal, inner.wanted) = (0, 0),
+                (Err(_), Making::No | Making::Yes) => {
+                    (inner.wanted, inner.making) = (0, Making::No);
+                    return;
+                }
             }
-            if inner.goal <= inner.ready.len() {
+            if READY_MAX <= inner.ready.len() {
                 inner.making = Making::No;
                 return;
             }

@@ -1,6 +1,7 @@
 //! The database: what is here, what is staged, what is to be done. See `docs/format.md`.
 
 pub(crate) mod check;
+mod facts;
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;

@@ -1,5 +1,6 @@
 //! `Store`: the state folder as one process uses it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -11,6 +12,7 @@ use crate::collect::{self, Dropped, collect};
 use crate::damaged;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::facts::Facts;
 use crate::ground::Ground;
 use crate::journal::Journal;
 use crate::layout::Layout;
@@ -85,6 +87,11 @@ impl Store {
         Store::assemble(options, (clock, metrics), &Arc::new(Disk::default()), boot_id.trim())
     }
 
+    /// Whether there is a state folder `dir`.
+    pub fn is_at(dir: &Path) -> bool {
+        Layout::new(dir.to_owned()).database().exists()
+    }
+
     /// Opens the state folder in a world that a test has made.
     #[cfg(feature = "testing")]
     pub fn open_in(
@@ -131,6 +138,21 @@ impl Store {
         let owners = Arc::new(owners);
         let journal = Journal::new(&ground, &owners);
         Ok(Store { shared: Arc::new(Shared { ground, table, journal, owners, set_aside }) })
+    }
+
+    /// What all parts share.
+    pub(crate) fn ground(&self) -> &Ground {
+        &self.shared.ground
+    }
+
+    /// Who has the state folder open.
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.shared.owners
+    }
+
+    /// The time that the store goes by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        self.shared.ground.clock()
     }
 
     /// Where the database is that was found damaged when the folder was opened, if it was.
@@ -224,6 +246,11 @@ impl Store {
         Numbers::new(&self.shared.ground, volume)
     }
 
+    /// What was found out about the store behind `volume`.
+    pub fn facts(&self, volume: &str) -> Facts {
+        Facts::new(&self.shared.ground, volume)
+    }
+
     /// What of `volume` is never dropped.
     pub fn pins(&self, volume: &str) -> Pins {
         Pins::new(&self.shared.ground, volume)
@@ -232,6 +259,11 @@ impl Store {
     /// What pinned versions take of the cache, of all volumes.
     pub fn pinned_bytes(&self) -> Result<u64> {
         self.shared.ground.db.pinned_bytes()
+    }
+
+    /// Drops all that is here of a version whose bytes turned out to be wrong, pinned or not.
+    pub fn forget(&self, cached: &Arc<Cached>) -> Result<u64> {
+        collect::forget(&self.shared.ground, cached)
     }
 
     /// Drops all that is here of the version `identity` of `size` bytes, if nobody uses it.
@@ -262,7 +294,7 @@ impl Store {
         let room = ground.space.room()?;
         let mut staged_bytes = 0;
         let folder = ground.layout.stage();
-        let mut each = |_: &str, metadata: &fs::Metadata| {
+        let mut each = |_: &OsStr, metadata: &fs::Metadata| {
             use std::os::unix::fs::MetadataExt;
             staged_bytes += metadata.blocks() * 512;
         };

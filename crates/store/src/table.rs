@@ -14,6 +14,7 @@ use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
 use crate::presence::Presence;
+use crate::recovery;
 use crate::state::versions::{VersionNews, VersionRow};
 
 /// How many versions that nobody uses stay open: small files are often opened again.
@@ -209,6 +210,7 @@ impl Table {
 
     fn open_file(&self, path: &Path) -> io::Result<Arc<BackingFile>> {
         let disk = &self.ground.disk;
+        recovery::clear(&self.ground, path);
         let file = match disk.open_or_create(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 disk.make_folder(path.parent().expect("objects are in folders"))?;

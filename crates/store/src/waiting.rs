@@ -52,7 +52,10 @@ pub fn waiting(dir: &Path) -> Result<Vec<Waiting>> {
             StagedState::Sealed | StagedState::WrittenSince => WaitingKind::Sealed,
         };
         let path = layout.staged(&row.file);
-        // Gone meanwhile is as good as not there.
+        // Gone meanwhile is as good as not there. A pipe in its place would keep us waiting.
+        if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            continue;
+        }
         let Ok(file) = File::open(&path) else { continue };
         let io = |error| Error::io("list", &path, error);
         if is_in_use(&file).map_err(io)? {

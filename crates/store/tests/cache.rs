@@ -261,6 +261,52 @@ fn damage(folder: &Folder, offset: u64) {
 }
 
 #[test]
+fn one_process_fetches_a_granule_at_a_time_and_the_next_learns_what_came() {
+    let folder = Folder::new();
+    let content = bytes(3, 0, 4 * GRANULE);
+    let (here, there) = (folder.open(), folder.open());
+    let (one, other) =
+        (here.cached(b"v", 4 * GRANULE_BYTES), there.cached(b"v", 4 * GRANULE_BYTES));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert!(here.has_company() && there.has_company());
+    let two = range(0, 2 * GRANULE);
+    let turn = here.fetch_turn(&one, two).unwrap().unwrap();
+    assert!(there.fetch_turn(&other, range(GRANULE, 3 * GRANULE)).unwrap().is_none());
+    let behind = there.fetch_turn(&other, range(2 * GRANULE, 3 * GRANULE)).unwrap();
+    assert!(behind.is_some(), "nobody is at these");
+    fill(&one, &content, two);
+    here.record(&one).unwrap();
+    drop((turn, behind));
+
+    let _turn = there.fetch_turn(&other, range(GRANULE, 3 * GRANULE)).unwrap().unwrap();
+    assert_eq!(other.missing(two), Some(two));
+    there.learn(&other, range(0, 3 * GRANULE)).unwrap();
+    assert_eq!(other.missing(range(0, 4 * GRANULE)), Some(range(2 * GRANULE, 4 * GRANULE)));
+    assert_eq!(read(&other, 0, 2 * GRANULE), content[..2 * GRANULE]);
+    assert_eq!(there.usage().unwrap().cached_bytes, 2 * GRANULE_BYTES, "it is counted");
+    // What it was told is nothing that it has to tell.
+    fill(&other, &content, range(2 * GRANULE, 3 * GRANULE));
+    there.record(&other).unwrap();
+    here.learn(&one, range(0, 4 * GRANULE)).unwrap();
+    assert_eq!(one.missing(range(0, 4 * GRANULE)), Some(range(3 * GRANULE, 4 * GRANULE)));
+    drop(there);
+    drop(other);
+}
+
+#[test]
+fn the_turn_of_a_process_that_is_gone_is_free() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let one = here.cached(b"v", GRANULE_BYTES).unwrap();
+    let other = there.cached(b"v", GRANULE_BYTES).unwrap();
+    let turn = there.fetch_turn(&other, range(0, GRANULE)).unwrap().unwrap();
+    assert!(here.fetch_turn(&one, range(0, GRANULE)).unwrap().is_none());
+    drop((turn, other, there));
+    assert!(here.fetch_turn(&one, range(0, GRANULE)).unwrap().is_some());
+    assert!(!here.has_company());
+}
+
+#[test]
 fn two_processes_share_what_they_fetched() {
     let folder = Folder::new();
     let (one, two) = (folder.open(), folder.open());
@@ -349,6 +395,82 @@ fn files_without_a_record_are_swept_and_records_without_a_file_too() {
     assert_eq!(store.usage().unwrap().cached_bytes, 0);
     let cached = store.cached(b"v", MIB as u64).unwrap();
     assert_eq!(cached.missing(range(0, MIB)), Some(range(0, MIB)));
+}
+
+/// The backing file of the only version.
+fn the_object(folder: &Folder) -> std::path::PathBuf {
+    let folders = std::fs::read_dir(folder.path().join("objects")).unwrap().flatten();
+    let mut files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
+    files.next().unwrap().path()
+}
+
+/// Puts something that is no file at `place`, each `which` another thing.
+fn put_stranger(which: usize, place: &std::path::Path, file: &std::path::Path) {
+    match which {
+        0 => {
+            std::fs::create_dir(place).unwrap();
+            std::fs::write(place.join("inside"), b"theirs").unwrap();
+        }
+        1 => {
+            let made = std::process::Command::new("mkfifo").arg(place).status();
+            assert!(made.unwrap().success());
+        }
+        2 => std::os::unix::fs::symlink(file, place).unwrap(),
+        _ => std::os::unix::fs::symlink("/nowhere/at/all", place).unwrap(),
+    }
+}
+
+#[test]
+fn what_others_put_at_the_place_of_a_version_makes_room_for_it_and_is_kept() {
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(outside.path(), b"theirs").unwrap();
+    for which in 0..4 {
+        let folder = Folder::new();
+        let content = bytes(1, 0, 3 * GRANULE);
+        drop(complete(&folder.open(), b"v", &content));
+        let place = the_object(&folder);
+        std::fs::remove_file(&place).unwrap();
+        put_stranger(which, &place, outside.path());
+
+        let store = folder.open();
+        let cached = store.cached(b"v", content.len() as u64).unwrap();
+        assert_eq!(cached.missing(range(0, content.len())), Some(range(0, content.len())));
+        fill(&cached, &content, range(0, content.len()));
+        assert_eq!(read(&cached, 0, content.len()), content);
+        drop((cached, store));
+        assert!(folder.open().cached(b"v", content.len() as u64).unwrap().is_complete());
+        let kept = quayfs_store::kept(&folder.path()).unwrap();
+        assert_eq!(kept.len(), 1, "{which}: {kept:?}");
+        if which == 0 {
+            assert_eq!(std::fs::read(kept[0].path.join("inside")).unwrap(), b"theirs");
+        }
+        assert_eq!(std::fs::read(outside.path()).unwrap(), b"theirs");
+    }
+}
+
+#[test]
+fn what_others_put_at_the_place_of_a_version_stays_when_that_is_dropped() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, MIB);
+    drop(complete(&folder.open(), b"v", &content));
+    let store = folder.open();
+    let place = the_object(&folder);
+    std::fs::remove_file(&place).unwrap();
+    put_stranger(0, &place, &place);
+    store.drop_version(b"v", MIB as u64).unwrap();
+    assert_eq!(std::fs::read(place.join("inside")).unwrap(), b"theirs");
+    let cached = complete(&store, b"v", &content);
+    assert_eq!(read(&cached, 0, MIB), content);
+}
+
+#[test]
+fn what_was_opened_and_not_read_is_no_flaw() {
+    let folder = Folder::new();
+    let store = folder.open();
+    drop(store.cached(b"v", MIB as u64).unwrap());
+    drop(store);
+    assert!(the_object(&folder).is_file());
+    assert_eq!(quayfs_store::check(&folder.path()).unwrap(), Vec::new());
 }
 
 #[test]

@@ -428,7 +428,7 @@ fn what_the_bucket_does_not_have_is_counted_until_it_has_it() {
 }
 
 #[test]
-fn a_version_that_is_open_is_let_go_of_unless_the_kernel_reads_it() {
+fn a_version_that_is_open_is_let_go_of_unless_the_kernel_reads_it_or_it_is_pinned() {
     let folder = Folder::new();
     let store = folder.open();
     let want = bytes(1, 0, 130 * GRANULE);
@@ -436,6 +436,13 @@ fn a_version_that_is_open_is_let_go_of_unless_the_kernel_reads_it() {
     let lent = cached.passthrough();
     assert_eq!(store.let_go(&cached, u64::MAX).unwrap(), 0);
     drop(lent);
+    let pins = store.pins("volume");
+    pins.hold(b"path", &[(b"v".to_vec(), cached.size())]).unwrap();
+    assert_eq!(store.let_go(&cached, u64::MAX).unwrap(), 0, "it is pinned");
+    pins.release(b"path").unwrap();
+    // Who fetches some of it may have to make room in it.
+    let first = ByteRange::new(0, GRANULE_BYTES).unwrap();
+    let _turn = store.fetch_turn(&cached, first).unwrap().unwrap();
     // Two stripes of 64 granules end below this, and a third begins.
     assert_eq!(store.let_go(&cached, 129 * GRANULE_BYTES).unwrap(), 128 * GRANULE_BYTES);
     assert!(!cached.is_complete());

@@ -4,7 +4,7 @@ import json
 import sys
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, ContentSettings
 
 service = BlobServiceClient.from_connection_string(sys.argv[1], api_version="2025-01-05")
 
@@ -22,6 +22,15 @@ def put(request):
         blob(request).upload_blob(file, overwrite=True, metadata=request.get("metadata"))
 
 
+def put_archived(request):
+    put(request)
+    blob(request).set_standard_blob_tier("Archive")
+
+
+def restore(request):
+    blob(request).set_standard_blob_tier("Hot")
+
+
 def get(request):
     stream = blob(request).download_blob()
     with open(request["file"], "wb") as file:
@@ -33,6 +42,11 @@ def head(request):
     return {"size": found.size, "etag": found.etag, "metadata": found.metadata}
 
 
+def note_md5(request):
+    md5 = bytearray(bytes.fromhex(request["md5"]))
+    blob(request).set_http_headers(ContentSettings(content_md5=md5))
+
+
 def delete(request):
     blob(request).delete_blob()
 
@@ -41,7 +55,17 @@ def keys(request):
     return sorted(service.get_container_client(request["bucket"]).list_blob_names())
 
 
-calls = {"create": create, "put": put, "get": get, "head": head, "delete": delete, "keys": keys}
+calls = {
+    "create": create,
+    "put": put,
+    "put_archived": put_archived,
+    "restore": restore,
+    "get": get,
+    "head": head,
+    "note_md5": note_md5,
+    "delete": delete,
+    "keys": keys,
+}
 
 for line in sys.stdin:
     request = json.loads(line)

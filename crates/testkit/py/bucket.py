@@ -65,6 +65,19 @@ def put(request):
         s3.upload_fileobj(file, request["bucket"], request["key"], ExtraArgs=extra)
 
 
+def put_archived(request):
+    with open(request["file"], "rb") as file:
+        s3.put_object(
+            Bucket=request["bucket"], Key=request["key"], Body=file.read(), StorageClass="GLACIER"
+        )
+
+
+def restore(request):
+    s3.restore_object(
+        Bucket=request["bucket"], Key=request["key"], RestoreRequest={"Days": 1}
+    )
+
+
 def put_many(request):
     def one(number):
         key = f"{request['key']}{number:05}"
@@ -124,6 +137,8 @@ calls = {
     "create": create,
     "put": put,
     "put_many": put_many,
+    "put_archived": put_archived,
+    "restore": restore,
     "get": get,
     "head": head,
     "delete": delete,

@@ -127,6 +127,28 @@ impl<'a> Bucket<'a> {
         })
     }
 
+    /// Makes or replaces an object of S3 in an archive.
+    pub fn put_archived(&self, key: &str, bytes: &[u8]) {
+        let file = self.client.files.join(unique());
+        fs::write(&file, bytes).expect("the scratch disk takes a file");
+        self.ask(json!({"do": "put_archived", "key": key, "file": file}))
+            .unwrap_or_else(|error| panic!("archive {key}: {error}"));
+        fs::remove_file(&file).expect("written above");
+    }
+
+    /// Brings back what is in an archive.
+    pub fn restore(&self, key: &str) {
+        self.ask(json!({"do": "restore", "key": key}))
+            .unwrap_or_else(|error| panic!("restore {key}: {error}"));
+    }
+
+    /// Notes beside a blob of Azure's that its MD5 is this, in hexadecimal digits; the service takes
+    /// anybody's word for it.
+    pub fn note_md5(&self, key: &str, md5: &str) {
+        self.ask(json!({"do": "note_md5", "key": key, "md5": md5}))
+            .unwrap_or_else(|error| panic!("note the MD5 of {key}: {error}"));
+    }
+
     /// Removes an object.
     pub fn delete(&self, key: &str) {
         self.ask(json!({"do": "delete", "key": key}))

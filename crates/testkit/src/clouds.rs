@@ -56,10 +56,20 @@ impl Emulator {
         Bucket::create_in(&self.client, endpoint(self.cloud, self.address), root)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A mount of `url`, which is a bucket of this emulator's or below one.
     pub fn plan(&self, url: &str) -> Plan {
+        self.plan_at(self.address, url)
+    }
+
+    /// The same, by way of what listens at `address`.
+    pub fn plan_at(&self, address: SocketAddr, url: &str) -> Plan {
         let plan = Plan::of_url(url);
-        let endpoint = endpoint(self.cloud, self.address);
+        let endpoint = endpoint(self.cloud, address);
         match self.cloud {
             Cloud::Google => plan.env("STORAGE_EMULATOR_HOST", &endpoint),
             Cloud::Azure => {

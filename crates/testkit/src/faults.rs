@@ -60,6 +60,10 @@ struct Shared {
 struct State {
     /// Faults that were asked for, each with words of the request that is to meet with it.
     asked: Vec<(String, Fault)>,
+    /// Those that every such request meets with.
+    lasting: Vec<(String, Fault)>,
+    /// Whether the store is to be one that knows no conditions of writes.
+    knows_no_conditions: bool,
     met: BTreeMap<Fault, u64>,
     // Both ends of every connection that may still be open, to cut them.
     sockets: Vec<TcpStream>,
@@ -92,6 +96,11 @@ impl Faults {
         Faults { address, shared, accepting: Some(accepting) }
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The URL of what is behind it.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
@@ -101,6 +110,22 @@ impl Faults {
     /// `fault`.
     pub fn next(&self, words: &str, fault: Fault) {
         self.shared.state().asked.push((words.to_owned(), fault));
+    }
+
+    /// From now on every request whose first line contains all of `words`, between blanks, meets with
+    /// `fault`.
+    pub fn always(&self, words: &str, fault: Fault) {
+        self.shared.state().lasting.push((words.to_owned(), fault));
+    }
+
+    /// From now on writes that name a condition are refused, as stores do that know none.
+    pub fn refuse_conditions(&self) {
+        self.shared.state().knows_no_conditions = true;
+    }
+
+    /// Takes back what [`Faults::always`] asked for.
+    pub fn no_more(&self) {
+        self.shared.state().lasting.clear();
     }
 
     /// How many of the faults that were asked for nobody has met with; they are taken back.
@@ -170,7 +195,12 @@ impl Shared {
         let is_asked =
             |(words, _): &(String, Fault)| words.split(' ').all(|word| line.contains(word));
         let asked = state.asked.iter().position(is_asked).map(|at| state.asked.remove(at).1);
-        let mut fault = asked.or_else(|| self.weather.fault(number))?;
+        let lasting =
+            || state.lasting.iter().find(|lasting| is_asked(lasting)).map(|found| found.1);
+        let refused =
+            (state.knows_no_conditions && names_condition(head)).then_some(Fault::Unknown);
+        let weather = || self.weather.fault(number);
+        let mut fault = asked.or_else(lasting).or(refused).or_else(weather)?;
         if fault == Fault::ErrorWithin && !takes_long(head) {
             fault = Fault::ServerError;
         }
@@ -250,6 +280,8 @@ fn meet(
         Fault::ServerError => refuse(client, head, "500 Internal Server Error", "InternalError"),
         Fault::SlowDown => refuse(client, head, "503 Slow Down", "SlowDown"),
         Fault::ErrorWithin => refuse(client, head, "200 OK", "InternalError"),
+        Fault::Unknown => refuse(client, head, "501 Not Implemented", "NotImplemented"),
+        Fault::Archived => refuse(client, head, "403 Forbidden", "InvalidObjectState"),
         Fault::Page | Fault::ErrorPage => {
             take(client, head)?;
             client.send(&page(head, fault))?;
@@ -280,6 +312,12 @@ fn meet(
             Ok(Goes::Down)
         }
     }
+}
+
+/// Whether it is a write that names a condition.
+fn names_condition(head: &Head) -> bool {
+    let is_write = matches!(head.method(), "PUT" | "POST");
+    is_write && ["if-match", "if-none-match"].iter().any(|name| head.header(name).is_some())
 }
 
 /// Whether S3 begins to answer before it knows how the request ends: uploads in parts, and copies.

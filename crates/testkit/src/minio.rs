@@ -100,7 +100,12 @@ impl MinIo {
 
     /// A login that may read everything and write nothing.
     pub fn reader(&self) -> Login {
-        let login = Login { user: "quayfs-reader".into(), secret: "quayfs-reads-only".into() };
+        self.reader_called("quayfs-reader")
+    }
+
+    /// One of that name.
+    pub fn reader_called(&self, name: &str) -> Login {
+        let login = Login { user: name.into(), secret: "quayfs-reads-only".into() };
         self.mc(&["admin", "user", "add", "it", &login.user, &login.secret]).ok();
         // The server's own policy of that kind does not let its holder list a bucket.
         let policy = self.folder.join("reads-only.json");
@@ -113,6 +118,12 @@ impl MinIo {
         let attached_before = attached.stderr.contains("already");
         assert!(attached.status.success() || attached_before, "{}", attached.report());
         login
+    }
+
+    /// Does not know a login any more.
+    pub fn forget(&self, login: &Login) {
+        let removed = self.mc(&["admin", "user", "remove", "it", &login.user]);
+        assert!(removed.status.success(), "{}", removed.report());
     }
 
     /// Runs the client of the server's makers; the server is called `it` there.

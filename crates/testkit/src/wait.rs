@@ -43,6 +43,12 @@ pub fn try_until_some<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) 
     }
 }
 
+/// What `body` gives, and how long it took.
+pub fn timed<T>(body: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    (body(), started.elapsed())
+}
+
 /// Runs `body` in a thread of its own, and returns what it does.
 ///
 /// # Panics

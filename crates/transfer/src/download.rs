@@ -9,7 +9,8 @@ use remote::Extent;
 use store::{Cached, GRANULE_BYTES};
 use tracing::Instrument as _;
 
-use crate::fetch::{fetch, sources};
+use crate::alone::{fetch_alone, turns};
+use crate::fetch::sources;
 use crate::flight::{Flight, Report, Urgency};
 use crate::readahead::Ahead;
 use crate::reads::{Found, Reads, Wish};
@@ -177,7 +178,7 @@ impl Download {
         if cached.is_complete() {
             return;
         }
-        let limits = self.shared.limits;
+        let limits = self.shared.limits();
         let wishes = self.reads.lock().on_read((read, found), cached.size(), limits);
         for wish in wishes {
             let Ahead { range, piece_bytes } = match wish {
@@ -237,10 +238,7 @@ impl Download {
 
     /// One flight from its turn to its end.
     async fn fly(self: Arc<Self>, cached: Arc<Cached>, flight: Arc<Flight>, report: Report) {
-        let turn = self.shared.turn(&flight).await;
-        let remote = self.shared.remote.as_ref();
-        let landed = fetch(remote, &self.extents, &cached, flight.range(), &report).await;
-        drop(turn);
+        let landed = self.land(&cached, &flight, &report).await;
         if landed.is_ok()
             && cached.is_complete()
             && let Err(error) = self.shared.store.record(&cached)
@@ -252,6 +250,13 @@ impl Download {
         if let Err(error) = landed {
             report.failed(error);
         }
+    }
+
+    /// Fetches what `flight` is for, when it is its turn.
+    async fn land(&self, cached: &Arc<Cached>, flight: &Flight, report: &Report) -> Result<()> {
+        let _turns = turns(&self.shared, cached, flight).await?;
+        let means = (self.shared.remote.as_ref(), &self.shared.store);
+        fetch_alone(means, &self.extents, cached, flight.range(), report).await
     }
 
     /// Reads `range` straight from the objects, for a cache that has no room.

@@ -30,6 +30,11 @@ impl Error {
         matches!(self, Error::Remote(error) if error.kind == remote::ErrorKind::NotFound)
     }
 
+    /// Whether the bytes that came are not those that were asked for.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        matches!(self, Error::Remote(error) if error.kind == remote::ErrorKind::Corrupt)
+    }
+
     /// Whether the local disk had no room, so that reading past the cache may still work.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Store(error) if error.kind == store::ErrorKind::Full)

@@ -4,6 +4,7 @@
 //! once. An [`Uploader`] brings a sealed version to the object store. Neither knows names.
 
 mod ahead;
+mod alone;
 mod begun;
 mod download;
 mod error;
@@ -18,6 +19,7 @@ mod schedule;
 mod unfinished;
 mod upload;
 mod upload_log;
+mod window;
 
 pub use ahead::Making;
 pub use begun::{Begun, Early};
@@ -26,3 +28,4 @@ pub use error::{Error, Result};
 pub use schedule::{Fetcher, FetcherOptions};
 pub use upload::{UploadJob, Uploader, UploaderOptions};
 pub use upload_log::UploadLog;
+pub use window::Window;

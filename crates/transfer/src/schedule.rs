@@ -11,14 +11,15 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::flight::Flight;
 use crate::readahead::Limits;
+use crate::window::Window;
 
 /// Bounds on fetching.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FetcherOptions {
     /// The most requests for file data at a time.
     pub requests_max: usize,
     /// How far a stream may be read ahead.
-    pub window_bytes_max: u64,
+    pub window: Window,
 }
 
 /// What all downloads of a mount share.
@@ -34,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) runtime: Handle,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) limits: Limits,
+    window: Window,
     /// One permit a request.
     requests: Semaphore,
     /// Guesses hold one of these too, so that a quarter of the requests is always left to demand.
@@ -62,14 +63,6 @@ impl Fetcher {
         options: FetcherOptions,
     ) -> Fetcher {
         let requests_max = options.requests_max.max(4);
-        let window_bytes_max = options.window_bytes_max.max(1 << 20);
-        let limits = Limits {
-            window_bytes_min: 512 << 10,
-            window_bytes_max,
-            piece_bytes_min: 1 << 20,
-            piece_bytes_max: 8 << 20,
-            granule_bytes: GRANULE_BYTES,
-        };
         Fetcher {
             shared: Arc::new(Shared {
                 remote,
@@ -77,7 +70,7 @@ impl Fetcher {
                 budget,
                 runtime,
                 metrics,
-                limits,
+                window: options.window,
                 requests: Semaphore::new(requests_max),
                 guesses: Semaphore::new(requests_max - requests_max / 4),
             }),
@@ -86,6 +79,17 @@ impl Fetcher {
 }
 
 impl Shared {
+    /// Within what streams are read ahead.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            window_bytes_min: 512 << 10,
+            window_bytes_max: self.window.bytes(),
+            piece_bytes_min: 1 << 20,
+            piece_bytes_max: 8 << 20,
+            granule_bytes: GRANULE_BYTES,
+        }
+    }
+
     /// Waits until `flight` may run. A guess that is wanted meanwhile stops waiting with guesses.
     pub(crate) async fn turn(&self, flight: &Flight) -> Turn<'_> {
         let guess = tokio::select! {

@@ -16,6 +16,7 @@ use store::{Base, CacheLimit, GRANULE_BYTES, Options, Store};
 use tokio::runtime::Handle;
 use transfer::{
     Download, Error, Fetcher, FetcherOptions, UploadJob, UploadLog, Uploader, UploaderOptions,
+    Window,
 };
 
 const MIB: u64 = 1 << 20;
@@ -48,7 +49,7 @@ impl World {
             Budget::new(64 * MIB),
             Handle::current(),
             Arc::clone(&metrics),
-            FetcherOptions { requests_max, window_bytes_max: 32 * MIB },
+            FetcherOptions { requests_max, window: Window::of(32 * MIB) },
         );
         World { bucket, store, metrics, fetcher, dir }
     }
@@ -200,6 +201,20 @@ async fn a_cache_that_is_far_too_small_still_gives_right_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_through_a_smaller_cache_makes_room_in_its_own_file() {
+    let world = World::new(48 * MIB, 4);
+    let (bytes, download) = world.object("a", 128 * MIB);
+    for part in range(0, 128 * MIB).pieces(MIB) {
+        assert!(download.read(part).await.unwrap() == slice(&bytes, part), "{part}");
+    }
+    assert_eq!(
+        world.metrics.value(Counter::UncachedReadBytes),
+        0,
+        "all of it came through the cache"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failed_fetch_fails_its_readers_and_the_next_read_tries_again() {
     let world = World::new(1 << 30, 16);
     let (bytes, download) = world.object("a", MIB);
@@ -207,6 +222,23 @@ async fn a_failed_fetch_fails_its_readers_and_the_next_read_tries_again() {
     let broken = download.read(range(0, 4096)).await;
     assert!(matches!(broken, Err(Error::Remote(_))), "a broken body was taken for whole");
     assert_eq!(download.read(range(0, 4096)).await.unwrap(), slice(&bytes, range(0, 4096)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_with_a_wrong_checksum_is_forgotten_to_the_last_byte() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, download) = world.object("a", 4 * MIB);
+    let wanted = range(0, 8 * GRANULE_BYTES);
+    // Granules have landed when it shows, and a reader of the first has had nothing wrong yet.
+    world.bucket.spoil_next_body(GRANULE_BYTES * 2);
+    let spoilt = download.read(wanted).await;
+    assert!(
+        matches!(&spoilt, Err(Error::Remote(error)) if error.kind == ErrorKind::Corrupt),
+        "{spoilt:?}"
+    );
+    // Of what came with it nothing is believed: all of it came once more, now or already.
+    assert_eq!(download.read(wanted).await.unwrap(), slice(&bytes, wanted));
+    assert!(2 * wanted.len() <= world.bucket.fetched_bytes());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,10 +12,6 @@ use crate::errno::{Error, Result};
 use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
 
-/// How long an upload waits after a close. Files that are removed, renamed or written again at once
-/// then cost one upload, or none.
-const UPLOAD_DELAY: Duration = Duration::from_millis(100);
-
 /// Files that may wait for their upload; each is an open file of this process. Beyond that a close
 /// waits for the bucket.
 const PENDING_FILES_MAX: usize = 16_384;
@@ -33,13 +29,14 @@ impl Vfs {
     pub(crate) fn upload_delay(&self) -> Duration {
         match self.options.commit {
             Commit::Close => Duration::ZERO,
-            Commit::Async => UPLOAD_DELAY,
+            Commit::Async => self.options.upload_delay,
         }
     }
 
     /// What was written to `file` so far survives the death of this process, and is uploaded.
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
-        if PENDING_FILES_MAX <= self.later.len() {
+        // What is barred fails there, for who closes it to hear.
+        if PENDING_FILES_MAX <= self.later.len() || self.is_barred(file) {
             return self.commit(file).await;
         }
         let sealing = file.sealing().await;
@@ -58,7 +55,7 @@ impl Vfs {
             return self.commit(file).await;
         }
         if file.is_dirty() {
-            self.commit_after(file, UPLOAD_DELAY);
+            self.commit_after(file, self.upload_delay());
         }
         Ok(())
     }

@@ -30,6 +30,9 @@ const SMALL_TIME_MAX: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
+/// Between looks whether those are through that come before a file.
+const BEHIND_DELAY: Duration = Duration::from_millis(250);
+
 /// When a file is due, and which of those that are due at one time comes first.
 type Place = (Duration, u64);
 
@@ -121,6 +124,8 @@ pub(crate) enum Ended {
     Unfinished,
     /// It may go well later.
     Failed,
+    /// It was not tried: others come first.
+    Behind,
 }
 
 impl Busy {
@@ -157,11 +162,24 @@ impl Backlog {
         }
         if let Some(place) = self.places.get(&file.ino()).copied() {
             if place.0 <= due {
+                let waiting = self.line.get_mut(&place).expect("it has that place");
+                // What has this number now may be another file than when it came.
+                waiting.file = Arc::clone(file);
                 return Pushed::InLine;
             }
             self.line.remove(&place);
         }
         self.wait(Waiting { file: Arc::clone(file), delay: RETRY_DELAY_MIN }, due)
+    }
+
+    /// `file` is nobody's any more. What follows it under its number keeps its place.
+    pub(crate) fn forget(&mut self, file: &Arc<File>) {
+        if let Some(place) = self.places.get(&file.ino())
+            && self.line.get(place).is_some_and(|waiting| Arc::ptr_eq(&waiting.file, file))
+        {
+            self.line.remove(place);
+            self.places.remove(&file.ino());
+        }
     }
 
     /// The next file that is due at `now`.
@@ -202,12 +220,16 @@ impl Backlog {
             Ended::Done | Ended::Unfinished if counts && busy.is_paced(now) => self.pace.ended(now),
             Ended::Done | Ended::Unfinished | Ended::Failed if counts => {}
             Ended::Done | Ended::Unfinished | Ended::Failed => self.pace.idle(),
+            Ended::Behind => {}
         }
         let again = busy.again;
         let pushed = match (ended, again) {
             (Ended::Done, Again::No) => Pushed::InLine,
             (Ended::Done | Ended::Failed, Again::At(at)) => {
                 self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, at)
+            }
+            (Ended::Behind, _) => {
+                self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, now + BEHIND_DELAY)
             }
             (Ended::Unfinished, _) => self.wait(Waiting { file, delay: RETRY_DELAY_MIN }, now),
             (Ended::Failed, Again::No) => {

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use base::{ByteRange, Counter, Errno};
-use futures::{StreamExt, stream};
 use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
@@ -33,6 +32,9 @@ const FILL_TRIES_MAX: usize = 100;
 /// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
 const DRAIN_FILES_MAX: usize = 64;
 
+/// Losses that are remembered for who waits next; that there were any counts.
+const UNHEARD_MAX: usize = 64;
+
 /// Files up to this size are sealed on the thread that closes them: handing them to another costs more.
 const SEAL_HERE_BYTES_MAX: u64 = 256 << 10;
 
@@ -45,14 +47,10 @@ impl Vfs {
 
     /// Commits everything, attributes too; returns what could not be.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
-        let mut unpublished: Vec<Unpublished> = stream::iter(self.files.staged())
-            .map(|file| async move { self.commit(&file).await })
-            .buffer_unordered(DRAIN_FILES_MAX)
-            .filter_map(|committed| async {
-                committed.err().map(|error| Unpublished { reason: error.to_string() })
-            })
-            .collect()
-            .await;
+        let committed = self.commit_in_order(self.files.staged(), DRAIN_FILES_MAX).await;
+        let mut unpublished = committed.unpublished();
+        let unheard = std::mem::take(&mut *self.unheard.lock());
+        unpublished.extend(unheard.into_iter().map(|reason| Unpublished { reason }));
         // What was sent ahead for nothing goes, too.
         drop(self.ending.write().await);
         self.uploader.remove_left().await;
@@ -125,6 +123,9 @@ impl Vfs {
         // Not to be taken for the one that another writer may have begun meanwhile.
         if !file.is_dirty() || !staged.is_dirty() {
             return Ok(Step::Nothing);
+        }
+        if self.is_barred(file) {
+            return Err(self.keep_barred(file, &staged, upto));
         }
         // What was sent ahead is complete or given up at the end of this.
         let mut stream = file.stream.stop().await;
@@ -266,11 +267,13 @@ impl Vfs {
 
     /// Tells the names the size and time of what is about to be uploaded; where it goes.
     pub(crate) async fn aim(&self, file: &File, staged: &Staged) -> Result<Aimed> {
+        let timing = file.timing.lock().await;
         let written = file.written();
         let (mtime, ctime) = written.map(|times| (times.mtime, times.ctime)).unzip();
         let size = Some(staged.size());
         let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
+        drop(timing);
         let target = self.namespace.target(file.ino())?;
         let origin = self.origin(file, &target);
         let said = self.namespace.said(file.ino());
@@ -399,6 +402,7 @@ impl Vfs {
         version: &Version,
     ) -> Result<()> {
         let size = sealed.size();
+        self.is_no_loss(file);
         // First: who finds nothing pending finds no failure either.
         self.failures.lock().remove(&file.ino());
         let mut state = file.state.write();
@@ -427,7 +431,31 @@ impl Vfs {
             Ok(target) => target.key.to_string(),
             Err(error) => error.subject,
         };
-        let why = "the object was changed by someone else";
+        self.loses(file);
+        self.keep_aside(file, staged, key, "the object was changed by someone else")
+    }
+
+    /// What `file` comes after will never be in the bucket: it goes where that went.
+    fn keep_barred(&self, file: &File, staged: &Arc<Staged>, upto: Upto) -> Error {
+        let key = self.namespace.target(file.ino()).map(|target| target.key.to_string());
+        let key = key.unwrap_or_else(|error| error.subject);
+        if upto == Upto::Acknowledged {
+            // Nobody waits just now: whoever does next hears of it.
+            let reason =
+                format!("{key}: what it comes after was lost, and it is in the recovery folder");
+            let mut unheard = self.unheard.lock();
+            if unheard.len() < UNHEARD_MAX {
+                unheard.push(reason);
+            }
+        }
+        if let Some(version) = file.acknowledged.lock().take() {
+            self.store.reject(staged, version.sealed);
+        }
+        let why = "something else of its folder, which it comes after, was not uploaded";
+        self.keep_aside(file, staged, key, why)
+    }
+
+    fn keep_aside(&self, file: &File, staged: &Arc<Staged>, key: String, why: &str) -> Error {
         match self.store.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
@@ -441,6 +469,7 @@ impl Vfs {
     /// Lets go of a file that is closed and published.
     pub(crate) fn retire(&self, file: &Arc<File>) {
         let Some(file) = self.files.retire(file) else { return };
+        self.later.line.lock().forget(&file);
         self.end_stream(&file);
         if let Some(staged) = file.staged()
             && let Err(error) = self.store.discard(&staged)

@@ -128,6 +128,7 @@ fn of_object(kind: Remote) -> Errno {
         Remote::NotFound | Remote::Changed => Errno::ESTALE,
         Remote::Denied => Errno::EACCES,
         Remote::Full => Errno::ENOSPC,
+        Remote::Archived => Errno::EBUSY,
         Remote::Unsupported => Errno::EFBIG,
         Remote::Transient { .. } | Remote::Unavailable | Remote::Corrupt => Errno::EIO,
     }
@@ -151,6 +152,15 @@ mod tests {
     use remote::{ErrorKind, Key};
 
     use super::{Error, errno};
+
+    #[test]
+    fn what_is_archived_is_busy_whatever_is_done_with_it() {
+        let archived = || remote::Error::new(ErrorKind::Archived, "get", &Key::from("key"));
+        let read = Error::Transfer(transfer::Error::Remote(std::sync::Arc::new(archived())));
+        let rename = Error::Namespace(namespace::Error::remote("rename", archived()));
+        assert_eq!((errno(&read), errno(&rename)), (Errno::EBUSY, Errno::EBUSY));
+        assert!(!read.may_pass(), "nobody waits for it to be restored");
+    }
 
     #[test]
     fn only_bytes_can_be_too_many() {

@@ -46,6 +46,8 @@ pub(crate) struct File {
     size: AtomicU64,
     /// When it was last changed here, until that is published.
     written: Mutex<Option<Times>>,
+    /// Held by who tells the names its times, or changes them there: nobody tells older ones.
+    pub(crate) timing: tokio::sync::Mutex<()>,
     /// The upload that is under way.
     uploading: Mutex<Option<String>>,
     /// Uploads of it that may have arrived although they failed, the last few.
@@ -176,6 +178,7 @@ impl File {
                 overwrite,
             }),
             written: Mutex::new(None),
+            timing: tokio::sync::Mutex::default(),
             uploading: Mutex::default(),
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),

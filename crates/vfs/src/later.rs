@@ -12,6 +12,15 @@ use crate::errno::Error;
 use crate::file::File;
 use crate::vfs::Vfs;
 
+/// Whether a file's turn had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    Yes,
+    No,
+    /// It did not, because what comes before it failed.
+    Kept,
+}
+
 impl Vfs {
     /// Commits in the background: again and again while the store cannot be reached, and until the
     /// kernel can no longer write to the backing file.
@@ -39,15 +48,18 @@ impl Vfs {
 
     async fn commit_due(self: &Arc<Self>, due: Due) {
         let file = Arc::clone(&due.file);
-        let committed = self.commit_in_background(&file).await;
-        let ended = match committed.and_then(|()| self.restore(&file)) {
+        let committed = self.commit_in_its_turn(&file).await;
+        let restored = committed.and_then(|tried| self.restore(&file).map(|()| tried));
+        let ended = match restored {
+            Ok(Tried::No) => Ended::Behind,
+            Ok(Tried::Kept) => Ended::Failed,
             // Whoever writes on has a close to come; uploading after every write would be without
             // end.
-            Ok(()) if self.files.is_open(file.ino()) && !file.is_lingering() => Ended::Done,
-            Ok(()) if file.is_dirty() => Ended::Unfinished,
+            Ok(Tried::Yes) if self.files.is_open(file.ino()) && !file.is_lingering() => Ended::Done,
+            Ok(Tried::Yes) if file.is_dirty() => Ended::Unfinished,
             // A mapping may have outlived its descriptors; nothing says when it goes.
-            Ok(()) if file.is_lingering() => Ended::Failed,
-            Ok(()) => Ended::Done,
+            Ok(Tried::Yes) if file.is_lingering() => Ended::Failed,
+            Ok(Tried::Yes) => Ended::Done,
             Err(error) => {
                 tracing::warn!(ino = %file.ino(), %error, "an upload failed");
                 if error.may_pass() { Ended::Failed } else { Ended::Done }
@@ -62,6 +74,26 @@ impl Vfs {
         if is_over {
             self.retire(&file);
         }
+    }
+
+    /// As [`Vfs::commit_in_background`], if the bucket has all that comes before.
+    async fn commit_in_its_turn(self: &Arc<Self>, file: &Arc<File>) -> Result<Tried, Error> {
+        if file.is_dirty() && self.comes_last(file) {
+            match self.may_come(file).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(Tried::No),
+                Err(error) => {
+                    let reason = format!("it comes after what failed: {error}");
+                    let mut failures = self.failures.lock();
+                    // Meanwhile it may have lost its name, or have been brought to the bucket by who could not wait.
+                    if file.is_dirty() && self.comes_last(file) {
+                        failures.insert(file.ino(), reason);
+                    }
+                    return Ok(Tried::Kept);
+                }
+            }
+        }
+        self.commit_in_background(file).await.map(|()| Tried::Yes)
     }
 
     /// Brings what was acknowledged of `file` into the bucket, or, if nobody writes it, all of it.

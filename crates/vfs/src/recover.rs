@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::Arc;
 
 use namespace::Belongs;
-use remote::{Condition, Meta, Original, Version};
+use remote::{Condition, Key, Meta, Original, Version};
 use store::{Orphan, OrphanState, Sealed, Staged};
 use transfer::UploadJob;
 
@@ -32,6 +32,13 @@ enum Found {
     Some,
 }
 
+/// Whether `other` is in the folder of `key`, or below it.
+fn is_beside(key: &Key, other: &Key) -> bool {
+    let bytes = key.as_bytes();
+    let folder = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    other.as_bytes().starts_with(&bytes[..folder])
+}
+
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
@@ -39,7 +46,14 @@ impl Vfs {
         self.uploader.adopt_left()?;
         self.remove_left().await;
         let mut found = Found::All;
-        for Orphan { staged, note, state } in self.store.orphans()? {
+        // Those that come last do so here, too.
+        let (first, last) = self.in_order(self.store.orphans()?).await;
+        let first = first.into_iter().map(|orphan| (orphan, false));
+        let last = last.into_iter().map(|orphan| (orphan, true));
+        // What went to the recovery folder instead.
+        let mut lost = Vec::new();
+        for (Orphan { staged, note, state }, comes_last) in first.chain(last) {
+            let kept_before = recovered.kept.len();
             if note.is_empty() {
                 // The bytes of a file that had lost its name.
                 self.store.discard(&staged)?;
@@ -56,17 +70,62 @@ impl Vfs {
                 continue;
             };
             match state {
+                OrphanState::Sealed if comes_last && 0 < recovered.waiting => {
+                    recovered.waiting += 1;
+                }
+                OrphanState::Sealed
+                    if comes_last && lost.iter().any(|key| is_beside(&note.key, key)) =>
+                {
+                    let why =
+                        "something else of its folder, which it comes after, was not uploaded";
+                    recovered.kept.push(self.keep(&staged, &note, why)?);
+                }
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
                 OrphanState::Open => {
                     let why = "written, but neither closed nor synced, when quayfs ended";
                     recovered.kept.push(self.keep(&staged, &note, why)?);
                 }
             }
+            if kept_before < recovered.kept.len() {
+                lost.push(note.key);
+            }
         }
         if found == Found::All {
             self.namespace.carried_all();
         }
         Ok(recovered)
+    }
+
+    /// Those that come last apart from the others.
+    async fn in_order(&self, orphans: Vec<Orphan>) -> (Vec<Orphan>, Vec<Orphan>) {
+        if self.options.last.is_empty() {
+            return (orphans, Vec::new());
+        }
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        for orphan in orphans {
+            let comes_last = self.came_last(&orphan).await;
+            (if comes_last { &mut last } else { &mut first }).push(orphan);
+        }
+        (first, last)
+    }
+
+    /// By the name that it has now: it may have been renamed after its bytes were noted.
+    async fn came_last(&self, orphan: &Orphan) -> bool {
+        let Some(Note { volume, upload, key, condition, said, .. }) =
+            Note::from_bytes(&orphan.note)
+        else {
+            return false;
+        };
+        let noted_key = key.clone();
+        let belongs = match orphan.state {
+            OrphanState::Sealed if volume == self.options.volume => {
+                self.namespace.carried(&upload, Belongs { key, condition, said }).await
+            }
+            OrphanState::Sealed | OrphanState::Open => Ok(None),
+        };
+        // What has to wait does so there, whatever its name will be.
+        let key = belongs.ok().flatten().map_or(noted_key, |belongs| belongs.key);
+        self.options.last.has_key(&key)
     }
 
     /// Removes uploads in parts that nobody completes any more; to be called now and then.

@@ -11,6 +11,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -23,18 +24,26 @@ use crate::errno::Result;
 use crate::file::{Bytes, File, Mapped, Named};
 use crate::vfs::Vfs;
 
+/// With a longer upload delay nothing is sent ahead.
+const STREAM_DELAY_MAX: Duration = Duration::from_secs(1);
+
 /// Parts of one file that are under way at a time.
 const PARTS_MAX: usize = 8;
 
 impl Vfs {
     /// A file has grown to `end`.
     pub(crate) fn grew(&self, file: &Arc<File>, end: u64) {
-        if self.stream_from < end && file.stream.wakes(end) {
+        if self.stream_from < end && !self.uploads_late() && file.stream.wakes(end) {
             // Nothing is sent ahead any more at the end.
             let Some(vfs) = self.me.upgrade() else { return };
             let file = Arc::clone(file);
             self.runtime.spawn(async move { vfs.stream(&file).await });
         }
+    }
+
+    /// Whether what is written may well be gone before its upload is due.
+    fn uploads_late(&self) -> bool {
+        STREAM_DELAY_MAX < self.upload_delay()
     }
 
     /// Sends the parts of `file` that are whole now.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use base::{Clock, Ino, Metrics};
 use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
-use remote::Extent;
+use remote::{Extent, Learned};
 use store::Store;
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
@@ -16,6 +17,7 @@ use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
 use crate::kernel::Kernel;
+use crate::last::Last;
 use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
 use crate::waiting::{Later, Relief};
@@ -31,7 +33,17 @@ pub struct VfsOptions {
     pub commit: Commit,
     /// How much that the bucket does not have may be here before writers wait.
     pub dirty_limit: DirtyLimit,
+    /// How long an upload waits after a close that does not wait for it. Files that are removed, renamed or written
+    /// again by then cost one upload, or none.
+    pub upload_delay: Duration,
+    /// Which files come after all else of their folder, where closes do not wait.
+    pub last: Last,
+    /// What has shown of the store.
+    pub learned: Arc<Learned>,
 }
+
+/// The upload delay of who has no reason for another.
+pub const UPLOAD_DELAY: Duration = Duration::from_millis(100);
 
 /// What a close waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +76,10 @@ pub struct Vfs {
     pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    /// Files that lost to somebody else's, by path, and their folders: what comes last there does not come.
+    pub(crate) lost: Mutex<BTreeMap<Vec<u8>, Ino>>,
+    /// Why files that come last will not come, until somebody is told.
+    pub(crate) unheard: Mutex<Vec<String>>,
     /// Why attributes were left for the next mount by the last [`Vfs::drain`].
     pub(crate) left: Mutex<Option<String>>,
     /// Files of this length are worth sending ahead.
@@ -126,6 +142,8 @@ impl Vfs {
             beside: Beside::default(),
             later: Later::default(),
             failures: Mutex::default(),
+            lost: Mutex::default(),
+            unheard: Mutex::default(),
             left: Mutex::default(),
             kernel: OnceLock::new(),
         });

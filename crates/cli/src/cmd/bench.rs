@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use mount::{Figures, Measured};
 
+use crate::settings::between;
 use crate::units::{bytes, show_bytes};
 use crate::{complain, say};
 
@@ -22,8 +23,8 @@ use crate::{complain, say};
 pub(crate) struct BenchArgs {
     /// A folder of a mount that you may write to.
     dir: PathBuf,
-    /// How large the large file is.
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    /// How large the large file is, 1MiB to 64GiB.
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = between(bytes, "1MiB", "64GiB"))]
     bytes: u64,
     /// For programs.
     #[arg(long)]

@@ -1,11 +1,12 @@
 //! config: what holds of all that was set, and who said so.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use mount::Location;
+use mount::{Location, spelled};
 use serde_json::{Value, json};
 
 use crate::settings::{self, Default, Flags, Given, Origin, Resolved, Setting, Settings, Sources};
@@ -71,12 +72,17 @@ fn of_people(sources: &Sources, resolved: &Resolved) -> String {
 fn written(setting: &Setting, value: &OsStr) -> String {
     let value = shown(value);
     let name = &setting.name;
-    if setting.is_switch { format!("{name} = {value}") } else { format!("{name} = {value:?}") }
+    // People may say yes and no; a file has true and false.
+    if setting.is_switch {
+        format!("{name} = {}", !settings::is_off(&value))
+    } else {
+        format!("{name} = {value:?}")
+    }
 }
 
 /// The value, without a password that somebody may have put into a URL.
 fn shown(value: &OsStr) -> String {
-    let text = value.display().to_string();
+    let text = spelled(Path::new(value)).into_owned();
     let Some((scheme, rest)) = text.split_once("://") else { return text };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match host.rsplit_once('@') {
@@ -98,7 +104,7 @@ fn reason(origin: &Origin) -> String {
 fn of_programs(sources: &Sources, resolved: &Resolved) -> Value {
     let files: Vec<Value> = sources
         .files()
-        .map(|(path, is_there)| json!({ "path": path.display().to_string(), "found": is_there }))
+        .map(|(path, is_there)| json!({ "path": spelled(path).into_owned(), "found": is_there }))
         .collect();
     let settings = settings::all();
     let settings: serde_json::Map<String, Value> = settings
@@ -120,7 +126,7 @@ fn entry(setting: &Setting, given: Option<&Given>) -> Value {
         Origin::File { path, line, bucket } => json!({
             "value": value,
             "from": "file",
-            "file": path.display().to_string(),
+            "file": spelled(path).into_owned(),
             "line": line,
             "bucket": bucket,
         }),

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use mount::{Chore, Outcome};
+use mount::{Chore, Outcome, spelled};
 use serde_json::json;
 
-use super::files::{Listing, found};
+use super::files::{Listing, Meant, found};
 use crate::units::show_bytes;
 use crate::{complain, say};
 
@@ -32,11 +32,11 @@ pub(crate) struct EvictArgs {
 const KEPT_TOLD_MAX: usize = 20;
 
 pub(crate) fn run(args: &EvictArgs) -> Result<ExitCode> {
-    let files = found(&args.listing)?;
+    let Meant { files, missed } = found(&args.listing)?;
     let (mut freed_files, mut freed_bytes) = (0, 0);
-    let (mut kept, mut failed) = (Vec::new(), Vec::new());
+    let (mut kept, mut failed) = (Vec::new(), missed);
     mount::visit(Chore::Evict {}, &files, &[], |found, outcome| {
-        let path = || found.path.display().to_string();
+        let path = || spelled(&found.path).into_owned();
         if let Outcome::Evicted { bytes } = outcome {
             freed_bytes += bytes;
             freed_files += u64::from(0 < bytes);

@@ -20,8 +20,9 @@ use crate::settings::{self, Flags, ReachSettings, Sources};
     The state folder is compared with itself: the database, backing files, their sizes and the checksums\n\
     of all that is cached, staged files, pins, the journal. No mount may use it meanwhile. With --repair\n\
     copies of what the bucket has are dropped where they are wrong, and bytes of which nothing is known go\n\
-    to the recovery folder; bytes that may exist nowhere else are never removed. What waits for upload is\n\
-    left to the next mount, or to `quayfs recover`.\n\n\
+    to the recovery folder, as do files that others put there; their folders and links are named and left.\n\
+    Bytes that may exist nowhere else are never removed. What waits for upload is left to the next mount,\n\
+    or to `quayfs recover`.\n\n\
     With a URL the hidden objects that hold attributes are compared with the objects that they speak of;\n\
     what they say too much a mount leaves out, and removes when it next writes them.\n\n\
     The exit status is 0 when nothing is wrong, or is any more.")]

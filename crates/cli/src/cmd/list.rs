@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use mount::{Answer, Listed};
+use mount::{Answer, Listed, spelled};
 use serde_json::{Value, json};
 
 use crate::say;
@@ -61,7 +61,13 @@ fn row(mount: &Listed) -> [String; 5] {
         }
         Answer::Dead | Answer::Others | Answer::Silent(_) => ("-".to_owned(), "-".to_owned()),
     };
-    [mount.source.clone(), mount.dir.display().to_string(), process, health(&mount.answer), pending]
+    [
+        mount.source.clone(),
+        spelled(&mount.dir).into_owned(),
+        process,
+        health(&mount.answer),
+        pending,
+    ]
 }
 
 /// One word.
@@ -80,7 +86,7 @@ fn health(answer: &Answer) -> String {
 fn object(mount: &Listed) -> Result<Value> {
     let mut object = json!({
         "source": mount.source,
-        "dir": mount.dir.display().to_string(),
+        "dir": spelled(&mount.dir).into_owned(),
         "owner": mount.owner,
         "health": health(&mount.answer),
         "pid": null,

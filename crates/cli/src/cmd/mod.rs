@@ -18,6 +18,7 @@ pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod sync;
+mod this_program;
 pub(crate) mod top;
 pub(crate) mod umount;
 pub(crate) mod warm;

@@ -1,15 +1,16 @@
 //! pin and unpin: fetch these files, and keep them whatever else is read.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
-use mount::{ListedPin, Pinned, Unpinned};
+use mount::{ListedPin, Pinned, Unpinned, spelled};
 use serde_json::json;
 
 use super::files::Bar;
-use crate::settings::{self, Flags, Sources, StateSettings};
+use crate::settings::{self, Flags, Resolved, Sources, StateSettings};
 use crate::units::show_bytes;
 use crate::{complain, say};
 
@@ -27,7 +28,7 @@ pub(crate) struct PinArgs {
     /// Files and folders in a mount.
     #[arg(value_name = "PATH", required_unless_present = "list")]
     paths: Vec<PathBuf>,
-    /// Show what is pinned.
+    /// Show what is pinned in all mounts of this user, or in the state folder that --cache-dir names.
     #[arg(long, conflicts_with = "paths")]
     list: bool,
     /// For programs.
@@ -51,9 +52,10 @@ pub(crate) struct UnpinArgs {
 
 pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
     if args.list {
-        let settings = Sources::read(&args.flags)?.resolve(None)?.settings;
-        let state_dir = settings::state_dir(&settings.disk.state)?;
-        let pins = mount::pinned(&state_dir)?;
+        let mut pins = Vec::new();
+        for state_dir in state_dirs(&args.flags)? {
+            pins.extend(mount::pinned(&state_dir)?);
+        }
         say(&if args.json { serde_json::to_string(&pins)? } else { table(&pins) });
         return Ok(ExitCode::SUCCESS);
     }
@@ -69,7 +71,7 @@ pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
         let pinned = pinned?;
         is_whole &= pinned.failed.is_empty();
         if args.json {
-            all.push(json!({ "path": path.display().to_string(), "pinned": pinned }));
+            all.push(json!({ "path": spelled(path).into_owned(), "pinned": pinned }));
         } else {
             tell(path, &pinned);
         }
@@ -78,6 +80,22 @@ pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
         say(&serde_json::to_string(&all)?);
     }
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The state folder that somebody named, or else the usual one and those of all mounts.
+fn state_dirs(flags: &Flags<StateSettings>) -> Result<BTreeSet<PathBuf>> {
+    let Resolved { settings, given } = Sources::read(flags)?.resolve(None)?;
+    let mut dirs = BTreeSet::from([settings::state_dir(&settings.disk.state)?]);
+    if given.contains_key("cache-dir") {
+        return Ok(dirs);
+    }
+    for (_, status) in mount::statuses()? {
+        match status {
+            Ok(status) => drop(dirs.insert(status.cache.dir)),
+            Err(error) => complain(&format!("what is pinned there is not shown: {error}")),
+        }
+    }
+    Ok(dirs)
 }
 
 pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {

@@ -8,14 +8,18 @@ use mount::{Fate, Kept, Location, Notice, Waiting};
 
 use super::mount::explain;
 use crate::args::RecoverArgs;
-use crate::say;
-use crate::settings::{self, Sources};
+use crate::settings::{self, Resolved, Sources};
 use crate::units::show_bytes;
+use crate::{complain, say};
 
 pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let location = args.url.as_deref().map(Location::parse).transpose()?;
-    let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
+    let Resolved { settings, given } = Sources::read(&args.flags)?.resolve(location.as_ref())?;
     let state_dir = settings::state_dir(&settings.disk.state)?;
+    // The usual one is not there before the first mount; one that somebody names is misspelt.
+    if given.contains_key("cache-dir") && location.is_none() && !state_dir.is_dir() {
+        bail!("{}: there is no state folder", state_dir.display());
+    }
     if args.list {
         let (waiting, kept) = (mount::waiting(&state_dir)?, mount::kept(&state_dir)?);
         say(&if args.json {
@@ -26,10 +30,10 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !args.discard.is_empty() {
-        for name in &args.discard {
-            mount::discard(&state_dir, name)?;
-        }
-        return Ok(ExitCode::SUCCESS);
+        // One name that is wrong keeps no other.
+        let failed = args.discard.iter().filter_map(|name| mount::discard(&state_dir, name).err());
+        let failed = failed.inspect(|error| complain(&error.to_string())).count();
+        return Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let location = location.context("a URL is needed: the bucket, as it was mounted")?;
     // Nothing is mounted: the folder is not looked at.
@@ -45,6 +49,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
             | Notice::Renaming(_)
             | Notice::HalfRenamed(_)
             | Notice::Damaged(_)
+            | Notice::Unconditional
             | Notice::Kept(_) => say(&explain(notice)),
         }
     }
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         | Notice::HalfRenamed(_)
         | Notice::Damaged(_)
         | Notice::ReadOnly(_) => true,
-        Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
+        Notice::Unconditional | Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
     };
     Ok(if notices.iter().any(is_left) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use mount::Status;
+use mount::{Status, spelled};
 use serde_json::{Value, json};
 
 use crate::{complain, say};
@@ -46,8 +46,7 @@ pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
 
 /// Each mount, be it that it does not answer.
 fn all(args: &StatusArgs) -> Result<ExitCode> {
-    let dirs = mount::mounts()?;
-    let found: Vec<_> = dirs.iter().map(|dir| (dir, mount::status(dir))).collect();
+    let found = mount::statuses()?;
     let all_answer = found.iter().all(|(_, status)| status.is_ok());
     let code = if all_answer { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if args.json {
@@ -57,7 +56,8 @@ fn all(args: &StatusArgs) -> Result<ExitCode> {
         return Ok(code);
     }
     if found.is_empty() {
-        complain("nothing is mounted; `quayfs mount URL DIR` mounts");
+        complain("nothing of yours is mounted; `quayfs mount URL DIR` mounts");
+        return Ok(code);
     }
     let pages = found.iter().map(|(dir, found)| match found {
         Ok(status) => page::page(status, dir),
@@ -68,7 +68,7 @@ fn all(args: &StatusArgs) -> Result<ExitCode> {
 }
 
 fn object(dir: &Path, found: &Result<Status, mount::Error>) -> Result<Value> {
-    let dir = dir.display().to_string();
+    let dir = spelled(dir).into_owned();
     Ok(match found {
         Ok(status) => {
             let mut object = serde_json::to_value(status)?;

@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::umount;
 use crate::args::SyncArgs;
-use crate::complain;
 
 pub(crate) fn run(args: &SyncArgs) -> Result<ExitCode> {
-    mount::sync(&args.path, |progress| complain(&umount::explain(&progress)))?;
+    let path = &args.path;
+    path.symlink_metadata().with_context(|| path.display().to_string())?;
+    mount::sync(&args.path, umount::teller())?;
     Ok(ExitCode::SUCCESS)
 }

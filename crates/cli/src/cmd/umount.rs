@@ -1,9 +1,9 @@
 //! umount: drain, then detach.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use mount::{Force, Progress};
 
@@ -19,18 +19,41 @@ use crate::units::show_bytes;
 pub(crate) struct UmountArgs {
     /// The mount.
     pub(crate) dir: PathBuf,
-    /// Detach although files could not be uploaded; their bytes go to the recovery folder.
+    /// Detach although files could not be uploaded; they wait on the local disk for the next mount.
     #[arg(long)]
     pub(crate) force: bool,
 }
 
 pub(crate) fn run(args: &UmountArgs) -> Result<ExitCode> {
     let force = if args.force { Force::Yes } else { Force::No };
-    mount::umount(&args.dir, force, |progress| complain(&explain(&progress)))?;
+    match mount::umount(&args.dir, force, teller()) {
+        Err(error) if error.is_busy() => bail!("{error}{}", of_users(&args.dir)),
+        ended => ended?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn explain(progress: &Progress) -> String {
+/// ` (used by less (17))`: who keeps the mount at `dir`, if that can be known.
+pub(super) fn of_users(dir: &Path) -> String {
+    match &mount::users(dir)[..] {
+        [] => String::new(),
+        users => format!(" (used by {})", users.join(", ")),
+    }
+}
+
+/// Tells people of progress, and nothing twice in a row.
+pub(super) fn teller() -> impl FnMut(Progress) {
+    let mut told = String::new();
+    move |progress| {
+        let text = explain(&progress);
+        if text != told {
+            complain(&text);
+            told = text;
+        }
+    }
+}
+
+fn explain(progress: &Progress) -> String {
     match progress {
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::ByteRange;
 use clap::Args as ClapArgs;
-use mount::{Chore, Found, Outcome};
+use mount::{Chore, Found, Outcome, spelled};
 use serde_json::json;
 
-use super::files::{Bar, Listing, found, rate};
+use super::files::{Bar, Listing, Meant, found, rate};
 use crate::units::{region, show_bytes};
 use crate::{complain, say};
 
@@ -29,7 +29,7 @@ pub(crate) struct WarmArgs {
     /// Only these bytes of each file, from the first to the one before the last; can be given again.
     #[arg(long = "region", value_name = "OFFSET-END", value_parser = region)]
     regions: Vec<ByteRange>,
-    /// Files that are fetched at a time.
+    /// Files that are fetched at a time, 1 to 256.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
     /// Say at the end, for programs, what came of it.
@@ -52,9 +52,9 @@ struct Tally {
 }
 
 pub(crate) fn run(args: &WarmArgs) -> Result<ExitCode> {
-    let files = found(&args.listing)?;
+    let Meant { files, missed } = found(&args.listing)?;
     let mut bar = Bar::new(files.iter().map(|found| wanted_bytes(found, &args.regions)).sum());
-    let mut tally = Tally::default();
+    let mut tally = Tally { failed: missed, ..Tally::default() };
     let chore = Chore::Warm { at_a_time: args.jobs.into() };
     // What the bar was told of files that are not done.
     let mut came_bytes = 0;
@@ -98,7 +98,7 @@ impl Tally {
             self.room_bytes = Some(*room_bytes);
             return ControlFlow::Break(());
         } else if !matches!(outcome, Outcome::Came { .. }) {
-            self.failed.push((found.path.display().to_string(), outcome.reason()));
+            self.failed.push((spelled(&found.path).into_owned(), outcome.reason()));
         }
         ControlFlow::Continue(())
     }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mount::{
-    Addressing, CacheLimit, Changes, Config, Credentials, Entrance, InsightSettings, Location,
-    LogOptions, LogTarget, Looks, PassthroughWish, PriceChanges, Prices, S3Settings, SlowTarget,
-    Trust,
+    Addressing, Authorities, CacheLimit, Changes, Config, Credentials, Endpoints, Entrance,
+    InsightSettings, Location, LogOptions, LogTarget, Looks, PassthroughWish, PriceChanges, Prices,
+    S3Settings, SlowTarget, Trust,
 };
 
 use super::credentials;
 use super::flags::{LogSettings, Settings, StoreSettings};
 use super::state_dir::state_dir;
+use super::terms;
 use crate::units::CacheSize;
 
 /// How much of the disk the cache leaves to others.
@@ -31,7 +32,8 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         azure: credentials::azure(store, &location)?,
         location,
         dir: std::path::absolute(dir).with_context(|| format!("{}: not a path", dir.display()))?,
-        s3: s3(store),
+        s3: s3(store)?,
+        authorities: Authorities::with(terms::ca_bundle(store.ca_bundle.as_ref())?),
         changes: if settings.read_only { Changes::Refused } else { Changes::Allowed },
         entrance: if settings.allow_other { Entrance::All } else { Entrance::Owner },
         set_id_programs: trust(settings.suid),
@@ -51,6 +53,8 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         dirty_limit: disk.dirty_limit.unwrap_or_default(),
         attributes: tuning.attributes,
         commit: tuning.commit,
+        upload_delay: tuning.upload_delay,
+        last: tuning.commit_last.clone().unwrap_or_default(),
         metadata_ttl: tuning.metadata_ttl,
         memory_bytes_max,
         part_bytes: tuning.part_size.unwrap_or_else(|| mount::part_bytes_fair(memory_bytes_max)),
@@ -89,14 +93,15 @@ fn insight(
     }
 }
 
-/// How and where to log: to `own` where nobody names a file.
-pub(crate) fn log(logs: &LogSettings, own: LogTarget) -> LogOptions {
+/// How and where to log what the mount at `dir` says: to `own` where nobody names a file.
+pub(crate) fn log(logs: &LogSettings, own: LogTarget, dir: &Path) -> LogOptions {
     let slow = match (&logs.slow_log_file, logs.slow_log) {
         (Some(file), _) => SlowTarget::File(file.clone()),
         (None, Some(_)) => SlowTarget::Log,
         (None, None) => SlowTarget::None,
     };
     LogOptions {
+        mount: dir.display().to_string(),
         target: logs.log_file.clone().map_or(own, LogTarget::File),
         format: logs.log_format,
         filter: logs.log_level.clone(),
@@ -108,18 +113,20 @@ fn trust(is_granted: bool) -> Trust {
     if is_granted { Trust::Granted } else { Trust::Denied }
 }
 
-fn s3(settings: &StoreSettings) -> S3Settings {
+fn s3(settings: &StoreSettings) -> Result<S3Settings> {
     let credentials = match (&settings.aws_profile, settings.anonymous) {
         (Some(profile), _) => Credentials::Profile(profile.clone()),
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,
     };
-    S3Settings {
+    Ok(S3Settings {
         endpoint: settings.endpoint.clone().or_else(endpoint_of_environment),
         region: settings.region.clone(),
         credentials,
         addressing: if settings.path_style { Addressing::Path } else { Addressing::Auto },
-    }
+        endpoints: Endpoints { fips: settings.fips, dual_stack: settings.dual_stack },
+        terms: terms::terms(&settings.terms)?,
+    })
 }
 
 /// The names under which AWS's own tools look for it.

@@ -13,13 +13,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use mount::{Attributes, Commit, DirtyLimit, LogFormat};
+use mount::{Attributes, Commit, DirtyLimit, Last, LogFormat, Tags};
 
+use super::bounds;
 use super::profile::Profile;
-use crate::units::{
-    CacheSize, attributes, bytes, cache_size, commit, dirty_limit, duration, log_format,
-    permissions, price,
-};
+use super::words::{Sse, acl, sse, storage_class, tags};
+use crate::units::{CacheSize, attributes, commit, last, log_format, log_level, permissions};
 
 /// All settings of a mount.
 #[derive(Clone, Debug, Args)]
@@ -41,19 +40,19 @@ pub(crate) struct Settings {
     /// Let no program be run from the mount.
     #[arg(long)]
     pub(crate) no_exec: bool,
-    /// Owner of files and folders that nobody gave one [default: who mounts].
-    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    /// Owner of files and folders that nobody gave one, 0 to 4294967294 [default: who mounts].
+    #[arg(long, value_name = "NUMBER", value_parser = bounds::id, help_heading = "Owners and modes")]
     pub(crate) uid: Option<u32>,
-    /// Group of files and folders that nobody gave one [default: that of who mounts].
-    #[arg(long, value_name = "NUMBER", help_heading = "Owners and modes")]
+    /// Group of files and folders that nobody gave one, 0 to 4294967294 [default: that of who mounts].
+    #[arg(long, value_name = "NUMBER", value_parser = bounds::id, help_heading = "Owners and modes")]
     pub(crate) gid: Option<u32>,
-    /// Permissions of files that nobody gave any, in octal.
+    /// Permissions of files that nobody gave any, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "644", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) file_mode: u16,
-    /// Permissions of folders that nobody gave any, in octal.
+    /// Permissions of folders that nobody gave any, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "755", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) dir_mode: u16,
-    /// Permissions to take off both, in octal.
+    /// Permissions to take off both, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) umask: u16,
     #[command(flatten)]
@@ -81,6 +80,7 @@ pub(crate) struct ReachSettings {
 
 /// How to reach the store.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct StoreSettings {
     /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
     /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
@@ -98,6 +98,50 @@ pub(crate) struct StoreSettings {
     /// Put the bucket in the path, not the host name [default with --endpoint].
     #[arg(long, help_heading = "S3")]
     pub(crate) path_style: bool,
+    /// Use Amazon's endpoints with certified cryptography (FIPS 140).
+    #[arg(long, help_heading = "S3")]
+    pub(crate) fips: bool,
+    /// Use Amazon's endpoints that have IPv6 addresses as well.
+    #[arg(long, help_heading = "S3")]
+    pub(crate) dual_stack: bool,
+    /// File of certificates in PEM, of authorities to believe besides the machine's own
+    /// [default: AWS_CA_BUNDLE].
+    #[arg(long, value_name = "FILE", help_heading = "Store")]
+    pub(crate) ca_bundle: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) terms: TermsSettings,
+}
+
+/// On which terms objects of S3 are read and written.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TermsSettings {
+    /// Let the store encrypt what is written with its own keys (store) or with those of its key service
+    /// (kms) [default: as the bucket says].
+    #[arg(long, value_name = "HOW", value_parser = sse, help_heading = "S3")]
+    pub(crate) sse: Option<Sse>,
+    /// The key of the key service to encrypt with: an id, an ARN or an alias [default: the account's].
+    #[arg(long, value_name = "KEY", help_heading = "S3")]
+    pub(crate) kms_key: Option<String>,
+    /// File with a key of 32 bytes, as they are or in base64, that goes with each request and that the
+    /// store does not keep: all that is read and written is encrypted with it.
+    #[arg(long, value_name = "FILE", help_heading = "S3")]
+    pub(crate) sse_key_file: Option<PathBuf>,
+    /// Storage class of what is written, such as STANDARD_IA [default: the bucket's].
+    #[arg(long, value_name = "CLASS", value_parser = storage_class, help_heading = "S3")]
+    pub(crate) storage_class: Option<String>,
+    /// Canned access control list of what is written, such as bucket-owner-full-control.
+    #[arg(long, value_name = "NAME", value_parser = acl, help_heading = "S3")]
+    pub(crate) acl: Option<String>,
+    /// Tags of what is written: NAME=VALUE for all objects, GLOB=NAME=VALUE for those whose name fits, with ;
+    /// between them, such as 'project=x;*.bam=kind=alignment'.
+    #[arg(long, value_name = "LIST", value_parser = tags, help_heading = "S3")]
+    pub(crate) tags: Option<Tags>,
+    /// Pay for requests and traffic, as some buckets of others want it.
+    #[arg(long, help_heading = "S3")]
+    pub(crate) requester_pays: bool,
+    /// Account that the bucket must be of: another's bucket of that name is refused.
+    #[arg(long, value_name = "ACCOUNT", help_heading = "S3")]
+    pub(crate) bucket_owner: Option<String>,
 }
 
 /// Where local state is.
@@ -114,43 +158,53 @@ pub(crate) struct StateSettings {
 pub(crate) struct DiskSettings {
     #[command(flatten)]
     pub(crate) state: StateSettings,
-    /// Most bytes to cache, such as 100GiB [default: what keeps 10 % of the disk free].
-    #[arg(long, value_name = "BYTES", value_parser = cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
+    /// Most bytes to cache, such as 100GiB: 1MiB to 1024TiB, or 0 for none
+    /// [default: what keeps 10 % of the disk free].
+    #[arg(long, value_name = "BYTES", value_parser = bounds::cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) cache_size: Option<CacheSize>,
     /// Most bytes to have on the disk that the bucket does not have, such as 10GiB: with more, writers wait
-    /// for uploads [default: half of what they could take of the disk].
-    #[arg(long, value_name = "BYTES", value_parser = dirty_limit, allow_hyphen_values = true, help_heading = "Local disk")]
+    /// for uploads; 1MiB to 1024TiB [default: half of what they could take of the disk].
+    #[arg(long, value_name = "BYTES", value_parser = bounds::dirty_limit, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) dirty_limit: Option<DirtyLimit>,
 }
 
 /// What is traded against what.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TuningSettings {
-    /// Most bytes in flight in memory [default: 512MiB, or an eighth of the memory that there is or that
+    /// Most bytes in flight in memory, 16MiB to 1TiB [default: 512MiB, or an eighth of the memory that there is or that
     /// the control group may use, if that is less].
-    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
+    #[arg(long, value_name = "BYTES", value_parser = bounds::memory_limit, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: Option<u64>,
     /// What the mount is for: pipeline (close does not wait for the bucket, which may be away for 10 min),
     /// interactive (trouble shows after 20 s), training (names are believed
     /// for 1 h), shared (for 200 ms). What is said of a setting itself is stronger.
     #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
     pub(crate) profile: Option<Profile>,
-    /// Size of the parts of a large upload [default: 16MiB, or a sixteenth of --memory-limit, if that is less].
-    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_hyphen_values = true, help_heading = "Tuning")]
+    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB, or a sixteenth of --memory-limit, if that is less].
+    #[arg(long, value_name = "BYTES", value_parser = bounds::part_size, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: Option<u64>,
     /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash
     /// of this program on the local disk, and follow into the bucket (async).
     #[arg(long, value_name = "WHEN", default_value = "close", value_parser = commit, help_heading = "Tuning")]
     pub(crate) commit: Commit,
+    /// Files of these names, with colons between them, are uploaded when the bucket has all else in and below
+    /// their folder, where --commit is async: such as .exitcode, by which others know that a task is over.
+    #[arg(long, value_name = "NAMES", value_parser = last, help_heading = "Tuning")]
+    pub(crate) commit_last: Option<Last>,
+    /// How long an upload waits after a close where --commit is async, 0s to 8760h: what is removed, renamed or written
+    /// again by then costs one upload, or none. Files are brought into the bucket earlier when somebody waits for
+    /// them, or when room is needed.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = bounds::upload_delay, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) upload_delay: Duration,
     /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
     /// not tell in listings: in one hidden object per folder (keep), or not at all (off).
     #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]
     pub(crate) attributes: Attributes,
-    /// How long names and attributes are believed before the bucket is asked again.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
+    /// How long names and attributes are believed before the bucket is asked again, 0s to 8760h.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bounds::metadata_ttl, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) metadata_ttl: Duration,
-    /// How long a failing request is repeated before the program gets an error.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true, help_heading = "Tuning")]
+    /// How long a failing request is repeated before the program gets an error, 1s to 24h.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bounds::deadline, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) deadline: Duration,
     /// Do not let the kernel read cached files itself.
     #[arg(long, help_heading = "Tuning")]
@@ -164,14 +218,14 @@ pub(crate) struct LogSettings {
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub(crate) log_file: Option<PathBuf>,
     /// What to log: error, warn, info, debug or trace.
-    #[arg(long, value_name = "LEVEL", default_value = "info", help_heading = "Logs")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log_level, help_heading = "Logs")]
     pub(crate) log_level: String,
     /// How to log: text, json (an object a line), or journald (systemd's journal gets fields).
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = log_format, help_heading = "Logs")]
     pub(crate) log_format: LogFormat,
-    /// Log calls that take longer than this, with path, bytes, time and number of requests
+    /// Log calls that take longer than this, 0s to 24h, with path, bytes, time and number of requests
     /// [default: none are, or those over 1s with --slow-log-file].
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, help_heading = "Logs")]
+    #[arg(long, value_name = "TIME", value_parser = bounds::slow_log, allow_hyphen_values = true, help_heading = "Logs")]
     pub(crate) slow_log: Option<Duration>,
     /// Where to log slow calls [default: where all else is logged].
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
@@ -181,9 +235,9 @@ pub(crate) struct LogSettings {
 /// What is handed out to who gathers figures.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MetricsSettings {
-    /// Answer to GET /metrics here, for Prometheus, such as 127.0.0.1:9464. Whoever reaches the port may
+    /// Answer to GET /metrics here, for Prometheus, such as 127.0.0.1:9464, at a port from 1 to 65535. Whoever reaches the port may
     /// read; there are no names of files in it.
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Metrics")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = bounds::listen, help_heading = "Metrics")]
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Write metrics to this file every 15 s, as OpenMetrics text.
     #[arg(long, value_name = "FILE", help_heading = "Metrics")]
@@ -197,22 +251,22 @@ pub(crate) struct PriceSettings {
     /// The currency of all prices [default: USD].
     #[arg(long, value_name = "NAME", help_heading = "Prices")]
     pub(crate) price_currency: Option<String>,
-    /// Price of 1,000 requests that read an object or ask of it [default: 0.0004, as all three clouds take].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of 1,000 requests that read an object or ask of it, 0 to 1000000 [default: 0.0004, as all three clouds take].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_reads: Option<f64>,
-    /// Price of 1,000 pages of listings [default: 0.005].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of 1,000 pages of listings, 0 to 1000000 [default: 0.005].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_lists: Option<f64>,
-    /// Price of 1,000 requests that write or copy [default: 0.005].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of 1,000 requests that write or copy, 0 to 1000000 [default: 0.005].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_writes: Option<f64>,
-    /// Price of 1,000 removals [default: 0].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of 1,000 removals, 0 to 1000000 [default: 0].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_deletes: Option<f64>,
-    /// Price of a GiB from the store [default: 0, as within a region].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of a GiB from the store, 0 to 1000000 [default: 0, as within a region].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_received: Option<f64>,
-    /// Price of a GiB to the store [default: 0].
-    #[arg(long, value_name = "PRICE", value_parser = price, allow_hyphen_values = true, help_heading = "Prices")]
+    /// Price of a GiB to the store, 0 to 1000000 [default: 0].
+    #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_sent: Option<f64>,
 }

@@ -9,6 +9,7 @@
 //! A command says which flags it takes by [`Flags`], and gets all settings from [`Sources`], also those
 //! that it has no flag for. To add a setting, add a field to a struct in `flags`.
 
+mod bounds;
 mod config;
 mod credentials;
 mod environment;
@@ -22,7 +23,10 @@ mod profile;
 mod resolve;
 mod state_dir;
 mod table;
+mod terms;
+mod words;
 
+pub(crate) use bounds::between;
 pub(crate) use config::{config, log};
 pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;
@@ -30,4 +34,4 @@ pub(crate) use merge::{Given, Origin};
 pub(crate) use options::Unknown;
 pub(crate) use resolve::{Resolved, Sources};
 pub(crate) use state_dir::{make_state_dir, state_dir};
-pub(crate) use table::{Default, Setting, all};
+pub(crate) use table::{Default, Setting, all, is_off, switch};

@@ -280,8 +280,15 @@ mod tests {
             "attributes" => "off",
             "uid" | "gid" | "file-mode" | "dir-mode" | "umask" => "700",
             "metadata-ttl" | "deadline" => "7s",
-            "cache-dir" | "log-file" | "slow-log-file" | "metrics-file" => "/x",
+            "cache-size" | "dirty-limit" | "part-size" => "7MiB",
+            "memory-limit" => "70MiB",
+            "cache-dir" | "log-file" | "slow-log-file" | "metrics-file" | "ca-bundle"
+            | "sse-key-file" => "/x",
+            "sse" => "store",
+            "acl" => "private",
+            "tags" => "a=b",
             "log-format" => "json",
+            "log-level" => "debug",
             "metrics-listen" => "127.0.0.1:7",
             _ => "7",
         }
@@ -374,7 +381,7 @@ mod tests {
             ),
             (
                 Said { file: "[bucket.\"s3://other\"]\nuid = \"me\"\n", ..Said::default() },
-                "~/.config/quayfs/config.toml:2: uid: me: invalid digit found in string",
+                "~/.config/quayfs/config.toml:2: uid: me: not a number",
             ),
             (
                 Said {

@@ -86,7 +86,7 @@ fn words(argument: &Arg) -> String {
 }
 
 /// `true`, `yes`, `on`, `1`, and their opposites.
-fn switch(text: &str) -> Result<bool, String> {
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
         "false" | "no" | "off" | "0" => Ok(false),
@@ -95,7 +95,7 @@ fn switch(text: &str) -> Result<bool, String> {
 }
 
 /// Whether a switch is off with this value.
-pub(super) fn is_off(text: &str) -> bool {
+pub(crate) fn is_off(text: &str) -> bool {
     switch(text) == Ok(false)
 }
 

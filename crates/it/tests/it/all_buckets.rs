@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::io::Errno;
-use testkit::{Bucket, Cloud, Emulator, Login, MinIo, Plan, close, noise, wait, write_new};
+use testkit::{Bucket, Cloud, Emulator, Login, MinIo, Mount, Plan, close, noise, wait, write_new};
 
 use crate::{SOON, errno};
 
@@ -29,9 +29,12 @@ fn buckets_of_several_stores_are_in_one_mount() {
         let (name, value) = emulator.env();
         plan = plan.env(name, &value);
     }
-    let mount = plan.mount();
+    let mount = plan.env("GOOGLE_CLOUD_PROJECT", "test").mount();
     assert_eq!(names(mount.path()), ["az", "gs", "s3"].map(String::from).into());
-    assert_eq!(names(mount.join("s3")), BTreeSet::new(), "nothing is attached yet");
+    for bucket in &buckets {
+        let names = names(mount.join(bucket.url().replacen("://", "/", 1)).parent().unwrap());
+        assert!(names.contains(bucket.name()), "{}: the store tells of it", bucket.url());
+    }
     for bucket in &buckets {
         let folder = mount.join(bucket.url().replacen("://", "/", 1));
         bucket.put("theirs/read me", b"from outside");
@@ -41,8 +44,44 @@ fn buckets_of_several_stores_are_in_one_mount() {
         assert!(bucket.get("ours").unwrap() == bytes, "{}", bucket.url());
         fs::rename(folder.join("ours"), folder.join("theirs/moved")).unwrap();
         assert_eq!(bucket.keys(), ["theirs/moved", "theirs/read me"], "{}", bucket.url());
-        assert_eq!(names(folder.parent().unwrap()), [bucket.name().to_owned()].into());
+        assert!(names(folder.parent().unwrap()).contains(bucket.name()), "{}", bucket.url());
     }
+    mount.umount();
+}
+
+#[test]
+fn the_buckets_of_an_account_are_listed_and_are_attached_when_they_are_entered() {
+    let minio = MinIo::start();
+    let buckets = [minio.bucket(), minio.bucket(), minio.bucket()];
+    let all: BTreeSet<String> = buckets.iter().map(|bucket| bucket.name().to_owned()).collect();
+    let mount = all_of(&buckets[0]).mount();
+    let folder = mount.join("s3");
+    assert_eq!(names(&folder), all);
+    buckets[1].put("theirs", b"bytes");
+    assert_eq!(fs::read(folder.join(buckets[1].name()).join("theirs")).unwrap(), b"bytes");
+    assert_eq!(names(&folder), all, "each is shown once");
+    // What `ls -l` does.
+    for entry in fs::read_dir(&folder).unwrap() {
+        let entry = entry.unwrap();
+        assert!(entry.file_type().unwrap().is_dir());
+        let inside = fs::metadata(entry.path()).unwrap().ino();
+        assert_eq!(fs::metadata(entry.path()).unwrap().ino(), inside);
+    }
+    assert_eq!(names(&folder), all);
+    mount.umount();
+}
+
+#[test]
+fn buckets_that_may_not_be_listed_are_entered_by_name() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    bucket.put("file", b"bytes");
+    minio.mc(&["anonymous", "set", "public", &format!("it/{}", bucket.name())]).ok();
+    let mount = all_of(&bucket).without_login().flags(["--anonymous"]).mount();
+    assert_eq!(names(mount.join("s3")), BTreeSet::new());
+    let folder = mount.join("s3").join(bucket.name());
+    assert_eq!(fs::read(folder.join("file")).unwrap(), b"bytes");
+    assert_eq!(names(mount.join("s3")), [bucket.name().to_owned()].into(), "it is attached");
     mount.umount();
 }
 
@@ -72,6 +111,23 @@ fn a_bucket_is_a_file_system_of_its_own() {
     let mount = mount.umount().mount();
     let there = mount.join("s3").join(other.name());
     assert_eq!(number(&there), before, "inode numbers outlive the mount");
+    mount.umount();
+}
+
+#[test]
+fn what_is_pinned_in_one_of_all_buckets_is_kept() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("folder/file", &noise(1, 300_000));
+    let mount = all_of(&bucket).mount();
+    let folder = mount.join("s3").join(bucket.name()).join("folder");
+    let pinned = |mount: &Mount| mount.status()["cache"]["pinned_bytes"].as_u64().unwrap();
+    testkit::run(&mut mount.plan().command([Path::new("pin"), &folder]), SOON).ok();
+    assert_eq!(pinned(&mount), 300_000_u64.next_multiple_of(4096));
+    testkit::run(&mut mount.plan().command([Path::new("unpin"), &folder]), SOON).ok();
+    assert_eq!(pinned(&mount), 0);
+    let nowhere = mount.join("s3");
+    let said = testkit::run(&mut mount.plan().command([Path::new("pin"), &nowhere]), SOON);
+    assert!(!said.status.success() && said.stderr.contains("in no bucket"), "{}", said.report());
     mount.umount();
 }
 
@@ -126,11 +182,13 @@ fn what_a_killed_mount_of_all_buckets_had_acknowledged_gets_into_each() {
     testkit::run(&mut mount.plan().command([Path::new("sync"), mount.path()]), SOON).ok();
     let files = folders.each_ref().map(|folder| fs::File::create(folder.join("after")).unwrap());
     minio.freeze();
+    let dirty = || mount.status()["cache"]["dirty_bytes"].as_u64().unwrap();
     for (folder, mut file) in folders.iter().zip(files) {
         file.write_all(b"2").unwrap();
         close(file).unwrap();
         fs::remove_file(folder.join("before")).unwrap();
     }
+    assert_eq!(dirty(), 2 * 4096, "a block each, and each counted once");
     mount.kill();
     minio.thaw();
     let mount = mount.abandon().mount();

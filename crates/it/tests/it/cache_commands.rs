@@ -3,10 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Finished, Mount, Opening, Plan, Program, noise, run, wait};
+use testkit::{
+    Finished, MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, noise, root_folder, run, wait,
+};
 
 use crate::SOON;
 
@@ -98,6 +101,50 @@ fn patterns_and_lists_name_files() {
         (&said["files"], &said["brought_bytes"], &said["here_bytes"]),
         (&json!(2), &json!(1000), &json!(1000))
     );
+}
+
+#[test]
+fn what_is_in_no_mount_is_told_once_by_the_name_that_it_was_given() {
+    let (store, mount) = mounted(&[("a", 1000), ("b", 1000), ("folder/c", 1000)], &[]);
+    let named =
+        [store.join("a"), store.join("b"), store.join("folder"), mount.plan().folder("empty")];
+    let paths = named.iter().map(|path| path.as_os_str());
+    let said = quayfs(&mount, [OsStr::new("evict")].into_iter().chain(paths));
+    assert!(!said.status.success(), "{}", said.report());
+    assert_eq!(said.stderr.lines().count(), named.len(), "{}", said.report());
+    for path in &named {
+        let line = format!("quayfs: {}: not mounted", path.display());
+        assert_eq!(
+            said.stderr.lines().filter(|told| *told == line).count(),
+            1,
+            "{}",
+            said.report()
+        );
+    }
+}
+
+#[test]
+fn a_terminal_shows_how_far_a_warming_is_and_then_what_came_of_it() {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    for (seed, name) in [(1, "a"), (2, "b"), (3, "c"), (4, "d")] {
+        bucket.put(&format!("files/{name}"), &noise(seed, MIB));
+    }
+    let link =
+        SlowLink::to(store.address(), Shape { total_rate: Some(2 << 20), ..Shape::default() });
+    let plan = Plan::of(&bucket).instead("--endpoint", &link.endpoint());
+    let mount = plan.flags(["--deadline", "300s"]).mount();
+    for (size, bar) in [("100x10", "░"), ("50x10", "% ")] {
+        let mut command = Command::new("python3");
+        command.arg(root_folder().join("scripts/screen")).args(["--size", size]);
+        let bar = format!("see:{bar}");
+        command.args([&*bar, "see:/s", "see:left", "end", "--"]);
+        command.arg(testkit::quayfs()).args(["warm", "--jobs", "1"]).arg(mount.join("files"));
+        let said = run(&mut command, WITHIN);
+        assert_eq!(said.ok().lines().count(), 1, "the bar is gone: {}", said.report());
+        assert!(said.ok().starts_with("4 file(s): 4 MiB fetched at "), "{}", said.report());
+        evict(&mount, "files");
+    }
 }
 
 #[test]

@@ -40,6 +40,21 @@ fn a_prefix_of_another_cloud_is_a_border() {
     }
 }
 
+#[test]
+fn a_blob_with_a_stale_checksum_is_read_whole() {
+    let emulator = Emulator::start(Cloud::Azure);
+    let bucket = emulator.bucket();
+    // One that is read in one request, and one that is read in several.
+    for (key, len) in [("small", 100_000), ("large", 30_000_000)] {
+        let bytes = noise(1, len);
+        bucket.put(key, &bytes);
+        bucket.note_md5(key, "00112233445566778899aabbccddeeff");
+        let mount = emulator.plan(&bucket.url()).mount();
+        assert!(fs::read(mount.join(key)).unwrap() == bytes, "{key}");
+        mount.umount();
+    }
+}
+
 /// Writes, edits, renames and removes through a mount, and looks at it from the other side.
 fn check(cloud: Cloud) {
     let emulator = Emulator::start(cloud);

@@ -17,9 +17,17 @@ fn the_version_is_told() {
 
 #[test]
 fn every_command_tells_its_flags() {
-    for command in ["mount", "umount", "sync", "status", "recover", "config"] {
+    let said = run(Command::new(quayfs()).arg("--help"), WITHIN);
+    let (_, commands) = said.ok().split_once("Commands:").unwrap();
+    let (commands, rest) = commands.split_once("Options:").unwrap();
+    assert!(rest.contains("Examples:"), "{}", said.report());
+    let commands = commands.lines().filter_map(|line| line.split_whitespace().next());
+    let commands: Vec<&str> = commands.filter(|name| *name != "help").collect();
+    assert!(commands.contains(&"sync"), "{}", said.report());
+    for command in commands {
         let said = run(Command::new(quayfs()).args([command, "--help"]), WITHIN);
         assert!(said.ok().contains("Usage"), "{}", said.report());
+        assert!(said.ok().contains("Example"), "it teaches by examples: {}", said.report());
     }
     let said = run(Command::new(quayfs()).args(["mount", "--help"]), WITHIN);
     for flag in [
@@ -48,6 +56,52 @@ fn every_command_tells_its_flags() {
     ] {
         assert!(said.ok().contains(flag), "{flag} is not in the help");
     }
+}
+
+#[test]
+fn what_the_output_does_not_take_is_a_failure_unless_its_reader_has_enough() {
+    let of = |script: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("set -o pipefail; {script}"), "bash"]).arg(quayfs());
+        run(&mut shell, WITHIN)
+    };
+    for command in ["list --json", "config", "completions bash"] {
+        let said = of(&format!("\"$1\" {command} > /dev/full"));
+        assert_eq!(said.status.code(), Some(1), "{}", said.report());
+        assert_eq!(said.stderr.matches("cannot write").count(), 1, "{}", said.report());
+        let said = of(&format!("\"$1\" {command} | true"));
+        assert!(said.status.success() && said.stderr.is_empty(), "{}", said.report());
+    }
+}
+
+#[test]
+fn who_has_no_mount_is_told_so_and_nothing_else() {
+    // A user of whom there is nothing on this machine.
+    let plan = Plan::of_url("file:///").by_user("daemon");
+    let said = run(&mut plan.command(["status"]), WITHIN);
+    assert_eq!(said.ok(), "", "{}", said.report());
+    assert!(said.stderr.contains("nothing of yours is mounted"), "{}", said.report());
+}
+
+#[test]
+fn a_mount_that_is_gone_or_of_another_is_said_to_be() {
+    let (_bucket, mount) = mounted();
+    let other = Plan::of_url("file:///").by_user("daemon");
+    for command in ["status", "pin", "unpin", "bench", "log-level", "umount"] {
+        let said = run(other.command([command]).arg(mount.path()).args(level(command)), WITHIN);
+        assert!(said.stderr.contains("by another user"), "{command}: {}", said.report());
+    }
+    mount.kill();
+    for command in ["status", "top", "pin", "unpin", "bench", "log-level"] {
+        let mut asked = mount.plan().command([command]);
+        let said = run(asked.arg(mount.path()).args(level(command)), WITHIN);
+        assert_eq!(said.status.code(), Some(1), "{}", said.report());
+        assert!(said.stderr.contains("is gone: `quayfs umount"), "{command}: {}", said.report());
+    }
+}
+
+fn level(command: &str) -> &[&'static str] {
+    if command == "log-level" { &["info"] } else { &[] }
 }
 
 #[test]
@@ -101,6 +155,18 @@ fn the_status_tells_what_a_script_wants_to_know() {
     let mut command = mount.plan().command(["status"]);
     let said = run(command.arg(mount.path()), WITHIN);
     assert!(said.ok().contains(&status["pid"].to_string()), "{}", said.report());
+}
+
+#[test]
+fn who_names_a_folder_in_a_mount_is_told_where_that_is_mounted() {
+    let (_bucket, mount) = crate::mounted();
+    std::fs::create_dir(mount.join("folder")).unwrap();
+    let want = format!("not mounted: it is in the mount at {}", mount.path().display());
+    for command in ["status", "umount"] {
+        let said = run(mount.plan().command([command]).arg(mount.join("folder")), WITHIN);
+        assert!(!said.status.success() && said.stderr.contains(&want), "{}", said.report());
+    }
+    mount.umount();
 }
 
 #[test]

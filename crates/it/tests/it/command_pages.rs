@@ -27,6 +27,11 @@ fn bash_takes_the_completions_and_offers_flags() {
         _quayfs quayfs --cache- mount; echo \"${COMPREPLY[@]}\"";
     let said = run(Command::new("bash").args(["-c", script]).arg(quayfs()), WITHIN);
     assert_eq!(said.ok().trim(), "--cache-dir --cache-size", "{}", said.report());
+    let script = "source <($0 completions bash)
+        COMP_WORDS=(quayfs mount --commit '') COMP_CWORD=3
+        _quayfs quayfs '' --commit; echo \"${COMPREPLY[@]}\"";
+    let said = run(Command::new("bash").args(["-c", script]).arg(quayfs()), WITHIN);
+    assert_eq!(said.ok().trim(), "close async", "{}", said.report());
 }
 
 #[test]

@@ -1,10 +1,16 @@
 //! What `quayfs doctor` finds, and that it leaves nothing behind.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use testkit::{Finished, MinIo, Plan, run};
+use testkit::{Cloud, Emulator, Finished, MinIo, Plan, Shape, SlowLink, run, wait};
+
+use crate::USER;
 
 const WITHIN: Duration = Duration::from_mins(1);
 
@@ -23,7 +29,10 @@ fn verdict<'a>(found: &'a [Value], subject: &str) -> &'a str {
 
 #[test]
 fn the_machine_is_looked_at_and_a_mount_is_really_tried() {
-    let plan = Plan::of_url("file:///");
+    // What a mount of the user's has taken is not asked for again.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let plan = Plan::of_url("file:///").env("QUAYFS_METRICS_LISTEN", &address);
     let (found, finished) = doctor(&plan, &[]);
     for subject in
         ["kernel", "/dev/fuse", "cache file system", "cache speed", "mount and passthrough"]
@@ -68,6 +77,98 @@ fn each_call_is_tried_on_the_bucket_and_what_was_made_is_removed() {
     assert_eq!(bucket.unfinished_uploads(), 0);
     let secret = testkit::Login::root().secret;
     assert!(!finished.stdout.contains(&secret) && !finished.stderr.contains(&secret));
+}
+
+#[test]
+fn buckets_of_other_clouds_are_looked_at_as_well() {
+    for cloud in [Cloud::Google, Cloud::Azure] {
+        let emulator = Emulator::start(cloud);
+        let bucket = emulator.bucket();
+        bucket.put("theirs", b"as it was");
+        let (name, value) = emulator.env();
+        let (found, finished) = doctor(&Plan::of_url("").env(name, &value), &[&*bucket.url()]);
+        for subject in [
+            "name of the store",
+            "credentials",
+            "bucket: list",
+            "bucket: put",
+            "bucket: get",
+            "bucket: conditional put",
+            "bucket: copy",
+            "bucket: upload in parts",
+            "bucket: delete",
+        ] {
+            assert_eq!(verdict(&found, subject), "ok", "{cloud:?}: {}", finished.report());
+        }
+        assert_eq!(bucket.all_keys(), ["theirs"], "{cloud:?}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_he_goes_without() {
+    let plan = Plan::of_url("file:///").by_user(USER);
+    let (found, finished) = doctor(&plan, &[]);
+    finished.ok();
+    assert_eq!(verdict(&found, "privileges"), "warn", "{}", finished.report());
+    assert_eq!(verdict(&found, "fusermount3"), "ok", "{}", finished.report());
+    assert_eq!(verdict(&found, "mount and passthrough"), "warn", "it was mounted without");
+}
+
+#[test]
+fn one_who_is_told_to_end_removes_what_he_made() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let plan = Plan::of(&bucket);
+    let mut command = plan.command(["doctor", &*bucket.url(), "--path-style"]);
+    command.args(["--region", "us-east-1", "--endpoint", bucket.endpoint()]);
+    command.arg("--cache-dir").arg(plan.state()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("bucket: put")));
+    minio.freeze();
+    let pid = Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::TERM).unwrap();
+    minio.thaw();
+    let said: Vec<_> = lines.collect();
+    let ended = child.wait_with_output().unwrap();
+    assert!(!ended.status.success(), "{said:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("told to end"), "{ended:?}");
+    assert_eq!((bucket.all_keys(), bucket.unfinished_uploads()), (vec![], 0));
+}
+
+#[test]
+fn one_who_is_told_to_end_removes_what_was_just_under_way() {
+    // A PUT, the beginning of an upload in parts, and a copy of which nobody has heard yet.
+    for words in ["PUT /", "?uploads", "x-amz-copy-source"] {
+        let bucket = MinIo::shared().bucket();
+        let link = SlowLink::to(MinIo::shared().address(), Shape::default());
+        link.hold_answers_to(words);
+        let plan = Plan::of(&bucket);
+        let mut command = plan.command(["doctor", &*bucket.url(), "--path-style"]);
+        command.args(["--region", "us-east-1", "--endpoint", &link.endpoint()]);
+        command.arg("--cache-dir").arg(plan.state()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        wait::until("the request to be under way", WITHIN, || 0 < link.held());
+        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("told to end")), "{words}");
+        link.release();
+        let said: Vec<_> = lines.collect();
+        assert!(!child.wait().unwrap().success(), "{words}: {said:?}");
+        assert_eq!((bucket.all_keys(), bucket.unfinished_uploads()), (vec![], 0), "{words}");
+    }
+}
+
+#[test]
+fn nothing_is_written_where_changes_are_not_allowed() {
+    let minio = MinIo::shared();
+    let bucket = minio.bucket();
+    let plan = Plan::of(&bucket).env("QUAYFS_READ_ONLY", "true");
+    let flags = ["--path-style", "--region", "us-east-1", "--endpoint", bucket.endpoint()];
+    let (found, finished) = doctor(&plan, &[&[&*bucket.url()], &flags[..]].concat());
+    finished.ok();
+    assert_eq!(verdict(&found, "bucket: put"), "ok");
+    assert!(!found.iter().any(|finding| finding["subject"] == "bucket: delete"), "{found:?}");
 }
 
 #[test]

@@ -5,12 +5,20 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, noise, read_at, wait};
+use testkit::{
+    MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, is_long, noise, read_at, wait,
+};
 
 use crate::{SOON, TTL, errno, holds};
 
 /// What `--deadline 3s` may take with all that is around it.
 const WITHIN: Duration = Duration::from_secs(20);
+
+/// Likewise, while the store takes what is sent and says nothing.
+const SILENT_WITHIN: Duration = Duration::from_secs(30);
+
+/// A debug build on a busy machine is slow.
+const OUTAGE_WITHIN: Duration = Duration::from_mins(2);
 
 /// A mount of a store of its own, with a short deadline.
 fn mounted_over(store: &MinIo) -> (testkit::Bucket<'_>, Mount) {
@@ -60,13 +68,36 @@ fn an_unmount_says_that_attributes_are_left_and_the_next_mount_has_them() {
 
 #[test]
 fn a_close_fails_with_eio_while_the_store_is_silent() {
+    // Several MB fit into the buffers of a connection, which looks as if they had been sent.
+    for size in [5, 2_000_000, 9_000_000] {
+        let store = MinIo::start();
+        let (_bucket, mount) = mounted_over(&store);
+        let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
+        program.write(&noise(1, size)).unwrap();
+        store.freeze();
+        let what = format!("close of {size} bytes");
+        assert_eq!(errno(wait::within(&what, SILENT_WITHIN, || program.close())), Errno::IO);
+        store.thaw();
+    }
+}
+
+#[test]
+fn a_rename_fails_with_eio_while_the_store_is_silent() {
     let store = MinIo::start();
-    let (_bucket, mount) = mounted_over(&store);
-    let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
-    program.write(b"bytes").unwrap();
+    let (bucket, mount) = mounted_over(&store);
+    let bytes = noise(1, 300_000);
+    bucket.put("file", &bytes);
+    wait::until("the object to appear", TTL, || mount.join("file").exists());
+    // So that nothing has to be looked up before the copy.
+    assert!(!mount.join("goal").exists());
     store.freeze();
-    assert_eq!(errno(wait::within("close", WITHIN, || program.close())), Errno::IO);
+    let (from, to) = (mount.join("file"), mount.join("goal"));
+    let renamed = wait::within("rename", SILENT_WITHIN, move || fs::rename(from, to));
+    assert_eq!(errno(renamed), Errno::IO);
     store.thaw();
+    wait::until("the file to be there still", SOON, || {
+        fs::read(mount.join("file")).is_ok_and(|read| read == bytes)
+    });
 }
 
 #[test]
@@ -100,6 +131,12 @@ fn reads_fail_with_eio_while_the_store_is_down_and_what_is_cached_is_read() {
     let read = wait::within("the read", WITHIN, move || read_at(&asked, 2_000_000, 10));
     assert_eq!(errno(read), Errno::IO);
     assert!(read_at(&cached, 0, bytes.len()).unwrap() == bytes, "cached bytes need no store");
+    // By then nobody believes in names that were not asked about again.
+    let (path, folder) = (mount.join("cached"), mount.path().to_owned());
+    let opened = wait::within("the open", WITHIN, move || fs::read(path));
+    assert!(opened.unwrap() == bytes, "what is cached is opened, too");
+    let looked = wait::within("the look", WITHIN, move || fs::metadata(folder));
+    assert!(looked.unwrap().is_dir());
     store.start_again();
     wait::until("reads to work again", SOON, || {
         read_at(&far, 2_000_000, 10).is_ok_and(|read| read == bytes[2_000_000..2_000_010])
@@ -150,4 +187,61 @@ fn a_broken_connection_is_not_noticed_by_a_reader() {
         }
         assert!(reader.join().unwrap() == bytes);
     });
+}
+
+#[test]
+fn a_copy_in_and_out_survives_an_outage_in_its_middle() {
+    let (size, outage) = if is_long() {
+        (500_000_000, Duration::from_secs(30))
+    } else {
+        (30_000_000, Duration::from_secs(3))
+    };
+    let store = MinIo::start();
+    let bucket = store.bucket();
+    let bytes = noise(2, size);
+    // So slow that the outage falls into it.
+    let rate = size as u64 / 8;
+    let shape =
+        Shape { connection_rate: Some(rate / 4), total_rate: Some(rate), ..Shape::default() };
+    let plan = Plan::of(&bucket).flags(["--part-size", "5MiB", "--memory-limit", "20MiB"]);
+    let source = plan.folder("source").join("file");
+    fs::write(&source, &bytes).unwrap();
+    let down = |link: &SlowLink| {
+        store.stop();
+        link.cut();
+        wait::moment(outage);
+        store.start_again();
+    };
+
+    let link = SlowLink::to(store.address(), shape);
+    let mount = plan.instead("--endpoint", &link.endpoint()).mount();
+    let before = link.requests();
+    std::thread::scope(|scope| {
+        let goal = mount.join("file");
+        let copy = scope.spawn(move || timed("in", size, || fs::copy(source, goal).unwrap()));
+        // The upload is begun, and parts are on their way.
+        wait::until("parts to be sent", OUTAGE_WITHIN, || before + 4 < link.requests());
+        down(&link);
+        copy.join().unwrap();
+    });
+    assert!(bucket.get("file").unwrap() == bytes);
+    drop(mount.umount());
+
+    let link = SlowLink::to(store.address(), shape);
+    let mount = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
+    std::thread::scope(|scope| {
+        let path = mount.join("file");
+        let copy = scope.spawn(move || timed("out", size, || fs::read(path).unwrap()));
+        wait::until("bytes to come", OUTAGE_WITHIN, || 5_000_000 < link.answer_bytes());
+        down(&link);
+        assert!(copy.join().unwrap() == bytes);
+    });
+    mount.umount();
+}
+
+/// What `copy` gives; how long it took is for who reads the test's output.
+fn timed<T>(way: &str, size: usize, copy: impl FnOnce() -> T) -> T {
+    let (copied, took) = wait::timed(copy);
+    println!("{size} bytes copied {way} in {:.1} s", took.as_secs_f64());
+    copied
 }

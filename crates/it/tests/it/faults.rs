@@ -5,12 +5,10 @@ use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 
 use testkit::{
-    Bucket, Fault, Faults, MinIo, Mount, Plan, Weather, is_long, noise, sha256_tree, wait,
-    write_new,
+    Bucket, Fault, Faults, MinIo, Mount, Plan, Weather, is_long, noise, wait, write_new,
 };
 
-use crate::exercise::exercise;
-use crate::{SOON, bytes, closing, conflicts, editing, keeping, mounted_with, renames, trees};
+use crate::{SOON, bytes, closing, conflicts, editing, keeping, renames, trees};
 
 /// What is done through the mount, the request that is to fail of it, and what must be true then.
 struct Case {
@@ -188,20 +186,4 @@ fn trees_are_made_and_removed_over_faults() {
             trees::a_tree_copied_in_and_out_is_the_same_and_every_object_has_its_key_and_bytes;
         in_rough_weather(5, &[tree]);
     }
-}
-
-#[test]
-fn files_are_exercised_over_faults() {
-    in_rough_weather(
-        6,
-        &[|| {
-            let (bucket, mount) = mounted_with(&["--cache-size", "1MiB"]);
-            let artifacts = mount.plan().folder("artifacts");
-            exercise(&mount, 0, if is_long() { 50_000 } else { 2_000 }, &artifacts);
-            let here = sha256_tree(mount.path());
-            mount.umount();
-            assert_eq!(bucket.sha256_tree(""), here);
-            assert_eq!(bucket.unfinished_uploads(), 0);
-        }],
-    );
 }

@@ -2,7 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -29,6 +32,33 @@ fn said(mount: &Mount, arguments: &[&str]) -> String {
 fn times<'a>(status: &'a Value, list: &str, kind: &str) -> &'a Value {
     let lines = status[list].as_array().unwrap();
     lines.iter().find(|line| line["kind"] == kind).unwrap_or_else(|| panic!("{kind} in {status}"))
+}
+
+#[test]
+fn who_connects_and_says_nothing_keeps_nobody_from_asking() {
+    let (_folder, mount) = folder_mounted(&[]);
+    let device = std::fs::metadata(mount.path()).unwrap().dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let socket = Path::new("/run/quayfs").join(format!("{major}-{minor}.sock"));
+    // More than are listened to at a time.
+    let silent: Vec<_> = (0..300).map(|_| UnixStream::connect(&socket)).collect();
+    assert_eq!(mount.status()["health"], "ok");
+    drop(silent);
+    mount.umount();
+}
+
+#[test]
+fn a_daemon_that_stands_still_is_said_not_to_answer() {
+    let (_folder, mount) = folder_mounted(&[]);
+    let pid = mount.status()["pid"].as_i64().unwrap();
+    let signal = |name: &str| run(Command::new("kill").args([name, &pid.to_string()]), WITHIN);
+    signal("-STOP").ok();
+    let mut command = mount.plan().command(["status"]);
+    let said = run(command.arg(mount.path()), WITHIN);
+    signal("-CONT").ok();
+    assert!(!said.status.success(), "{}", said.report());
+    assert!(said.stderr.contains("does not answer"), "{}", said.report());
+    mount.umount();
 }
 
 #[test]
@@ -106,13 +136,15 @@ fn what_cannot_be_uploaded_is_named_with_its_reason() {
 fn without_a_folder_status_tells_of_every_mount() {
     let (_one, first) = folder_mounted(&[]);
     let (_other, second) = folder_mounted(&[]);
-    let list: Value = serde_json::from_str(&said(&first, &["status", "--json"])).unwrap();
+    // Some may be of other tests, and stand still: then it fails, and tells of all the same.
+    let all = |arguments: &[&str]| run(&mut first.plan().command(arguments), WITHIN).stdout;
+    let list: Value = serde_json::from_str(&all(&["status", "--json"])).unwrap();
     for mount in [&first, &second] {
         let dir = mount.path().to_str().unwrap();
         let found = list.as_array().unwrap().iter().find(|status| status["dir"] == dir);
         assert_eq!(found.unwrap()["health"], "ok");
     }
-    assert!(said(&first, &["status"]).contains(first.path().to_str().unwrap()));
+    assert!(all(&["status"]).contains(first.path().to_str().unwrap()));
 }
 
 /// A line of the log that has all of `words`.
@@ -162,6 +194,32 @@ fn slow_calls_are_told_by_name_with_their_requests_in_a_file_of_their_own() {
     assert!(line.contains("requests=1") && line.contains("took="), "{line}");
     let text = std::fs::read_to_string(&slow).unwrap();
     assert!(text.lines().all(|line| line.contains("a slow call")), "{text}");
+}
+
+#[test]
+fn a_log_that_is_full_is_kept_once_also_one_that_mounts_share() {
+    let folder = Scratch::new();
+    let slow = folder.path().join("slow.log");
+    // As large as they may be.
+    let fill = |path: &Path| std::fs::File::create(path).unwrap().set_len(16 << 20).unwrap();
+    fill(&slow);
+    let bucket = folder.folder("bucket");
+    std::fs::write(bucket.join("file"), b"bytes").unwrap();
+    let plan = || Plan::of_url(&format!("file://{}", bucket.display()));
+    let flags = ["--slow-log", "0ms", "--slow-log-file", slow.to_str().unwrap()];
+    let mounts = [(); 2].map(|()| {
+        let plan = plan().flags(flags);
+        fill(&plan.state().with_file_name("log"));
+        plan.mount()
+    });
+    for mount in &mounts {
+        assert_eq!(std::fs::read(mount.join("file")).unwrap(), b"bytes");
+        let name = mount.path().to_str().unwrap();
+        logged(mount, &slow, &[name, "op=\"read\""]);
+        let old = mount.state().with_file_name("log.old");
+        assert_eq!(old.metadata().unwrap().len(), 16 << 20);
+    }
+    assert_eq!(folder.path().join("slow.log.old").metadata().unwrap().len(), 16 << 20);
 }
 
 /// The answer to `request`, head and body.

@@ -6,10 +6,13 @@
 #![cfg(test)]
 
 mod all_buckets;
+mod archive;
 mod attributes;
 mod bench_command;
 mod bytes;
 mod cache_commands;
+mod capabilities;
+mod chaos;
 mod close_to_open;
 mod closing;
 mod clouds;
@@ -28,13 +31,16 @@ mod files;
 mod folder;
 mod fsck;
 mod full_disk;
+mod fusion;
 mod holes;
 mod insight;
+mod json_names;
 mod keeping;
 mod layers;
 mod listings;
 mod locks;
 mod model;
+mod nextflow;
 mod numbers;
 mod odd_keys;
 mod passthrough;
@@ -49,6 +55,7 @@ mod recover;
 mod refusals;
 mod renames;
 mod run;
+mod secrets;
 mod settings;
 mod shared_cache;
 mod slides;
@@ -64,6 +71,10 @@ use testkit::{Bucket, MinIo, Mount, Plan};
 
 /// What takes a moment is waited for this long; a busy machine must not fail a test.
 const SOON: Duration = Duration::from_secs(20);
+
+/// An ordinary user.
+const USER: &str = "nobody";
+
 /// `--metadata-ttl` is 1 s by default; what others did must show within it, and a moment to look.
 const TTL: Duration = Duration::from_secs(5);
 

@@ -18,7 +18,7 @@ use testkit::{Bucket, MinIo, Mount, Plan, Scratch, is_long, noise};
 
 /// Nothing is believed for any time, so that what others do is seen at once; and nearly nothing is
 /// cached, so that much is fetched again.
-const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
+pub(crate) const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
 
 const OPS_MAX: usize = 60;
 const CASES_SHORT: u32 = 40;
@@ -29,7 +29,7 @@ const SHRINK_MS_MAX: u32 = 120_000;
 
 /// When a close returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Commit {
+pub(crate) enum Commit {
     /// When the bucket has the bytes.
     Close,
     /// When they are safe here.
@@ -51,13 +51,28 @@ fn are_alike(commit: Commit, cases: u32) {
     let players = if is_long() { PLAYERS_LONG } else { 1 };
     thread::scope(|scope| {
         for _ in 0..players {
-            scope.spawn(|| stay_alike(commit, cases / players));
+            scope.spawn(|| stay_alike(&|| mounted(commit), commit, cases / players));
         }
     });
 }
 
-fn stay_alike(commit: Commit, cases: u32) {
-    let rig = RefCell::new(Rig::new(commit));
+fn mounted(commit: Commit) -> (Bucket<'static>, Mount) {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).flags(FLAGS);
+    let mount = match commit {
+        Commit::Close => plan.mount(),
+        Commit::Async => plan.flags(["--commit", "async"]).mount(),
+    };
+    (bucket, mount)
+}
+
+/// Plays cases on mounts that `mounted` makes, each of a bucket of its own.
+pub(crate) fn stay_alike<'a>(
+    mounted: &dyn Fn() -> (Bucket<'a>, Mount),
+    commit: Commit,
+    cases: u32,
+) {
+    let rig = RefCell::new(Rig::new(mounted(), commit));
     let config = Config {
         cases,
         max_shrink_iters: SHRINKS_MAX,
@@ -80,7 +95,7 @@ fn stay_alike(commit: Commit, cases: u32) {
             Ok(Err(difference)) => difference,
             Err(panic) => panic.downcast_ref::<String>().map_or("a panic", |text| text).to_owned(),
         };
-        *rig.borrow_mut() = Rig::new(commit);
+        *rig.borrow_mut() = Rig::new(mounted(), commit);
         Err(TestCaseError::fail(failed))
     });
     match result {
@@ -97,13 +112,13 @@ fn stay_alike(commit: Commit, cases: u32) {
 pub(crate) fn replay(lines: &str) {
     let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
     let ops: Vec<Op> = lines.map(|line| line.parse().unwrap()).collect();
-    Rig::new(Commit::Close).play(&ops).unwrap();
+    Rig::new(mounted(Commit::Close), Commit::Close).play(&ops).unwrap();
 }
 
 /// A mount and a local folder, for one case after the other.
-struct Rig {
+struct Rig<'a> {
     commit: Commit,
-    bucket: Bucket<'static>,
+    bucket: Bucket<'a>,
     // Gone only while it is mounted again.
     mount: Option<Mount>,
     local: Scratch,
@@ -111,21 +126,15 @@ struct Rig {
 }
 
 /// One case: a folder of its own on both sides.
-struct Case<'a> {
-    rig: &'a mut Rig,
+struct Case<'r, 'a> {
+    rig: &'r mut Rig<'a>,
     name: String,
     there: Player,
     here: Player,
 }
 
-impl Rig {
-    fn new(commit: Commit) -> Rig {
-        let bucket = MinIo::shared().bucket();
-        let plan = Plan::of(&bucket).flags(FLAGS);
-        let mount = match commit {
-            Commit::Close => plan.mount(),
-            Commit::Async => plan.flags(["--commit", "async"]).mount(),
-        };
+impl<'a> Rig<'a> {
+    fn new((bucket, mount): (Bucket<'a>, Mount), commit: Commit) -> Rig<'a> {
         Rig { commit, bucket, mount: Some(mount), local: Scratch::new(), cases: 0 }
     }
 
@@ -153,7 +162,7 @@ impl Rig {
     }
 }
 
-impl Case<'_> {
+impl Case<'_, '_> {
     fn step(&mut self, op: &Op) -> Result<(), String> {
         if matches!(op.verb, Verb::TheyPut | Verb::TheyDelete) && self.rig.commit == Commit::Async {
             // They change what they see.

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use testkit::{Login, MinIo, Mount, Plan, run, write_new};
+use testkit::{Login, MinIo, Mount, Plan, Scratch, run, wait, write_new};
 
-use crate::{errno, mounted_with};
+use crate::{USER, errno, mounted_with};
 
 const WITHIN: Duration = Duration::from_mins(1);
-const USER: &str = "nobody";
 
 #[test]
 fn a_mount_for_reading_refuses_every_change() {
@@ -183,4 +182,30 @@ fn a_login_that_may_only_read_still_reads_through_a_prefix() {
     let reader: Login = store.reader();
     let mount = Plan::of(&bucket).instead_of_url(&url).login(&reader).mount();
     refuses_changes(&mount);
+}
+
+#[test]
+fn keys_that_are_replaced_in_their_file_are_taken_up() {
+    let store = MinIo::start();
+    let bucket = store.bucket();
+    bucket.put("a", b"1");
+    bucket.put("b", b"2");
+    let (first, second) = (store.reader(), store.reader_called("quayfs-second-reader"));
+    let folder = Scratch::new();
+    let file = folder.path().join("credentials");
+    let write = |Login { user, secret }: &Login| {
+        let text =
+            format!("[default]\naws_access_key_id = {user}\naws_secret_access_key = {secret}\n");
+        fs::write(&file, text).unwrap();
+    };
+    write(&first);
+    let plan = Plan::of(&bucket).without_login();
+    let mount = plan.env("AWS_SHARED_CREDENTIALS_FILE", file.to_str().unwrap()).mount();
+    assert_eq!(fs::read(mount.join("a")).unwrap(), b"1");
+    write(&second);
+    store.forget(&first);
+    wait::until("the new keys to count", WITHIN, || {
+        fs::read(mount.join("b")).is_ok_and(|read| read == b"2")
+    });
+    mount.umount();
 }

@@ -5,16 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::iter;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Scratch, run, tool};
+use testkit::{Cloud, Emulator, Mount, Plan, Scratch, run, tool};
 
 use crate::mounted_with;
 
-/// It takes half a minute where nothing else runs.
-const WITHIN: Duration = Duration::from_mins(5);
+/// It takes half a minute where nothing else runs and nothing fails.
+const WITHIN: Duration = Duration::from_mins(10);
 
 /// What the suite is to try, beyond what every system has, and as whom.
 const CONFIG: &str = r#"
@@ -39,6 +40,30 @@ const CASES_MIN: usize = 390;
 #[test]
 fn every_case_of_the_posix_suite_passes_but_those_excluded_with_a_reason() {
     let (_bucket, mount) = mounted_with(&["--allow-other"]);
+    check(&mount);
+}
+
+#[test]
+fn the_same_cases_pass_on_google() {
+    let google = Emulator::start(Cloud::Google);
+    check(&google.plan(&google.bucket().url()).flags(["--allow-other"]).mount());
+}
+
+#[test]
+fn the_same_cases_pass_on_azure() {
+    let azure = Emulator::start(Cloud::Azure);
+    check(&azure.plan(&azure.bucket().url()).flags(["--allow-other"]).mount());
+}
+
+#[test]
+fn the_same_cases_pass_on_a_local_folder() {
+    let store = Scratch::new();
+    let url = format!("file://{}", store.path().display());
+    check(&Plan::of_url(&url).flags(["--allow-other"]).mount());
+}
+
+/// Runs the suite, and compares what fails with what may.
+pub(crate) fn check(mount: &Mount) {
     let beside = Scratch::new();
     let config = beside.path().join("config.toml");
     fs::write(&config, CONFIG).unwrap();
@@ -93,8 +118,15 @@ fn verdicts(output: &str) -> BTreeMap<String, Verdict> {
             "ok" => Verdict::Passed,
             "skipped" => Verdict::Skipped,
             "FAILED" => {
-                let said = lines.peek().copied().filter(|line| line.starts_with('\t'));
-                Verdict::Failed(said.unwrap_or("nothing").trim().to_owned())
+                let is_said = |line: &&str| {
+                    // Values that differ stand in lines of their own.
+                    line.starts_with('\t')
+                        || line.starts_with("  left: ")
+                        || line.starts_with(" right: ")
+                };
+                let said = iter::from_fn(|| lines.next_if(is_said));
+                let said: Vec<&str> = said.map(str::trim).collect();
+                Verdict::Failed(said.join(" "))
             }
             _ => continue,
         };
@@ -141,10 +173,10 @@ fn patterns_and_verdicts_are_read_as_they_are_written() {
     assert!(matches("*::eloop", "open::eloop") && matches("*::x::*", "a::x::b"));
     assert!(!matches("link::*", "unlink::a") && !matches("open::eloop", "open::eloop_2"));
     let output =
-        "a::b      ok\nc::d   FAILED\n\tthe words\nBacktrace:\n   0: x\ne   skipped\n\twhy\n";
+        "a::b      ok\nc::d   FAILED\n\tthe words\n  left: 1\n right: 2\ne   skipped\n\twhy\n";
     let verdicts = verdicts(output);
     assert_eq!(verdicts["a::b"], Verdict::Passed);
-    assert_eq!(verdicts["c::d"], Verdict::Failed("the words".to_owned()));
+    assert_eq!(verdicts["c::d"], Verdict::Failed("the words left: 1 right: 2".to_owned()));
     assert_eq!(verdicts["e"], Verdict::Skipped);
     assert_eq!(verdicts.len(), 3);
 }

@@ -42,6 +42,11 @@ fn home_and_software_folders() {
 }
 
 #[test]
+fn pipelines() {
+    typed_of("pipelines", "pipelines", &[]);
+}
+
+#[test]
 fn configuration() {
     let place = Scratch::new();
     run(&mut runner(&place, &root_folder().join("docs/configuration.md")), WITHIN).ok();
@@ -66,11 +71,16 @@ fn a_page_whose_output_is_another_fails() {
     assert!(!run(&mut runner(&place, &page), WITHIN).status.success());
 }
 
-/// Types a page's blocks, after the script of its name has filled the bucket; `arguments` are what that
-/// script wants.
+/// Types the blocks of a quick start, after the script of its name has filled the bucket; `arguments` are what
+/// that script wants.
 fn typed(name: &str, arguments: &[(&str, &Path)]) {
+    typed_of(&format!("quick-starts/{name}"), name, arguments);
+}
+
+/// As [`typed`], of any page.
+fn typed_of(page: &str, name: &str, arguments: &[(&str, &Path)]) {
     let place = Scratch::new();
-    let page = root_folder().join(format!("docs/quick-starts/{name}.md"));
+    let page = root_folder().join(format!("docs/{page}.md"));
     let before = root_folder().join(format!("crates/it/quick-starts/{name}.sh"));
     let mut command = runner(&place, &page);
     command.arg(before).envs(arguments.iter().copied());

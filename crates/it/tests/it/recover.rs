@@ -1,6 +1,9 @@
 //! What a dead mount left is finished without another mount, listed and discarded; what is written is
 //! brought to the bucket on demand.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -97,6 +100,36 @@ fn what_cannot_be_finished_is_listed_with_its_reason_until_it_is_discarded() {
 }
 
 #[test]
+fn what_others_put_into_the_recovery_folder_is_listed_and_discarded_like_the_rest() {
+    let plan = Plan::of_url("file:///");
+    let recovery = plan.state().join("recovery");
+    fs::create_dir_all(recovery.join("folder/in")).unwrap();
+    fs::write(recovery.join("file"), b"bytes").unwrap();
+    // A note that is none, and one that would wait for somebody who writes.
+    fs::create_dir(recovery.join("file.quayfs-note")).unwrap();
+    run(Command::new("mkfifo").arg(recovery.join("pipe")), WITHIN).ok();
+    run(Command::new("mkfifo").arg(recovery.join("pipe.quayfs-note")), WITHIN).ok();
+    symlink("folder", recovery.join("link")).unwrap();
+    let list = listed(&plan);
+    let kept = |name: &str| {
+        let all = list["kept"].as_array().unwrap().iter();
+        all.filter(|kept| kept["name"] == name).map(|kept| kept["reason"].clone()).next()
+    };
+    assert_eq!(list["kept"].as_array().unwrap().len(), 4, "{list}");
+    assert_eq!(kept("file").unwrap(), "there is no note of why it is here");
+    for (name, kind) in [("folder", "a folder"), ("pipe", "a pipe"), ("link", "a link")] {
+        assert_eq!(kept(name).unwrap(), format!("{kind} that quayfs did not put here"));
+    }
+    recover(&plan, &["--list"]).ok();
+    recover(&plan, &["--discard", "link", "folder"]).ok();
+    let wrong = recover(&plan, &["--discard", "nothing", "pipe"]);
+    assert!(!wrong.status.success() && wrong.stderr.contains("nothing"), "{}", wrong.report());
+    assert_eq!(listed(&plan)["kept"].as_array().unwrap().len(), 1);
+    let outside = recover(&plan, &["--discard", ".."]);
+    assert!(!outside.status.success() && plan.state().exists(), "{}", outside.report());
+}
+
+#[test]
 fn a_sync_brings_what_is_below_a_path_to_the_bucket() {
     let (bucket, mount) = mounted();
     std::fs::create_dir_all(mount.join("in/deep")).unwrap();
@@ -126,6 +159,20 @@ fn a_sync_brings_what_is_below_a_path_to_the_bucket() {
         "{}",
         outside.report()
     );
+}
+
+#[test]
+fn what_is_misspelt_is_said_not_to_be_there() {
+    let (_bucket, mount) = mounted();
+    let nothing = mount.join("nothing");
+    let sync = run(mount.plan().command(["sync"]).arg(&nothing), WITHIN);
+    let want = format!("{}: No such file or directory", nothing.display());
+    assert!(!sync.status.success() && sync.stderr.contains(&want), "{}", sync.report());
+    let state = mount.state().join("nowhere");
+    let mut list = mount.plan().command(["recover", "--list", "--cache-dir"]);
+    let list = run(list.arg(&state), WITHIN);
+    assert!(!list.status.success() && list.stderr.contains("no state folder"), "{}", list.report());
+    assert!(!state.exists());
 }
 
 #[test]

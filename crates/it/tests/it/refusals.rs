@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use testkit::{Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, wait, write_new};
+use testkit::{Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, run, wait, write_new};
 
 use crate::mounted;
 
@@ -136,30 +137,71 @@ fn folders_that_lie_in_one_another() {
 }
 
 #[test]
+fn an_unmount_of_what_is_in_use_says_by_whom() {
+    let (_bucket, mount) = crate::mounted();
+    let file = fs::File::create(mount.join("open")).unwrap();
+    let link = mount.plan().folder("links").join("link");
+    symlink(mount.path(), &link).unwrap();
+    let by_link = run(mount.plan().command(["umount"]).arg(&link), WITHIN);
+    let us = format!("({})", std::process::id());
+    for refused in [mount.try_umount(), by_link] {
+        assert!(!refused.status.success(), "{}", refused.report());
+        for word in ["busy", "used by", &us] {
+            assert!(refused.stderr.contains(word), "{word}: {}", refused.report());
+        }
+    }
+    drop(file);
+    mount.umount();
+}
+
+#[test]
+fn a_proxy_is_not_asked_for_a_store_on_this_machine() {
+    let bucket = MinIo::shared().bucket();
+    // Nobody listens there.
+    let proxy = "http://127.0.0.1:9";
+    let plan = Plan::of(&bucket).env("HTTP_PROXY", proxy).env("http_proxy", proxy);
+    let mount = plan.env("ALL_PROXY", proxy).env("NO_PROXY", "").mount();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"bytes"[..]));
+    mount.umount();
+}
+
+#[test]
 fn flags_that_make_no_sense() {
     for (flags, word) in [
         (["--cache-size", "much"], "--cache-size"),
         (["--metadata-ttl", "never"], "--metadata-ttl"),
         (["--deadline", "soon"], "--deadline"),
         (["--no-such-flag", "x"], "--no-such-flag"),
+        (["--part-size", "1"], "from 5MiB to 5GiB"),
+        (["--deadline", "0s"], "from 1s to 24h"),
+        (["--log-level", "loud"], "invalid value 'loud' for '--log-level <LEVEL>'"),
+        (["-o", "log_level=quayfs_vfs=loud"], "log-level: quayfs_vfs=loud: not a level"),
+        (["-o", "memory_limit=1"], "memory-limit: 1: must be from 16MiB to 1TiB"),
     ] {
         let bucket = MinIo::shared().bucket();
         let finished = Plan::of(&bucket).flags(flags).attempt().refused();
         says(&finished, &[&[word]]);
     }
+    let bucket = MinIo::shared().bucket();
+    let finished = Plan::of(&bucket).env("QUAYFS_PART_SIZE", "1").attempt().refused();
+    says(&finished, &[&["QUAYFS_PART_SIZE: part-size: 1: must be from 5MiB to 5GiB"]]);
 }
 
 #[test]
-fn limits_that_are_too_small_are_refused_or_work_all_the_same() {
+fn the_smallest_limits_that_are_taken_work() {
     let bucket = MinIo::shared().bucket();
-    let flags = ["--memory-limit", "--part-size", "--cache-size", "--metadata-ttl"];
-    for (number, flag) in flags.into_iter().enumerate() {
-        let attempt = Plan::of(&bucket).flags([flag, "0"]).attempt();
-        if !attempt.finished.status.success() {
-            says(&attempt.refused(), &[&[flag.trim_start_matches('-')]]);
-            continue;
-        }
-        let mount = attempt.ok();
+    let flags = [
+        ("--memory-limit", "16MiB"),
+        ("--part-size", "5MiB"),
+        ("--cache-size", "0"),
+        ("--cache-size", "1MiB"),
+        ("--dirty-limit", "1MiB"),
+        ("--metadata-ttl", "0"),
+        ("--deadline", "1s"),
+    ];
+    for (number, (flag, value)) in flags.into_iter().enumerate() {
+        let mount = Plan::of(&bucket).flags([flag, value]).mount();
         let (path, bytes) = (mount.join(format!("file{number}")), noise(1, 20_000_000));
         let want = bytes.clone();
         wait::within(flag, WITHIN * 2, move || {

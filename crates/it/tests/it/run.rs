@@ -1,14 +1,16 @@
 //! A command with a bucket for as long as it runs.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use testkit::{Finished, Plan, mounted_at, run, wait};
+use testkit::{Finished, MinIo, Plan, mounted_at, run, wait};
 
-use crate::SOON;
+use crate::{SOON, USER};
 
 const WITHIN: Duration = Duration::from_mins(1);
 /// When not the command failed, but what was around it.
@@ -56,7 +58,10 @@ impl Place {
         let sleep = "(cd / && exec sleep 600 > /dev/null 2>&1) &";
         let ready_text = ready.display();
         let script = format!("{script}\n{sleep}\necho $! > {ready_text}\nwhile :; do wait; done");
-        let mut command = self.command(&[], &script);
+        let bare = self.command(&[], &script);
+        // Whoever runs the tests may ignore some.
+        let mut command = self.plan.other_command("env".as_ref());
+        command.arg("--default-signal").arg(bare.get_program()).args(bare.get_args());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().unwrap();
         let is_ready = || fs::read_to_string(&ready).is_ok_and(|text| text.ends_with('\n'));
@@ -84,7 +89,19 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         run(Command::new("kill").arg(self.sleeping.trim()), WITHIN);
+        // Where a test fails its mount has to go as well.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            run(Command::new("kill").args(["-TERM", &self.child.id().to_string()]), WITHIN);
+            let _ = self.child.wait();
+        }
     }
+}
+
+/// Waits until no daemon has the state folder any more: what it writes last must not be where a test cleans up.
+fn await_daemon(plan: &Plan) {
+    wait::until("the daemon to let go of its state folder", WITHIN, || {
+        run(plan.command(["fsck", "--cache-dir"]).arg(plan.state()), WITHIN).status.success()
+    });
 }
 
 #[test]
@@ -141,6 +158,68 @@ fn signals_reach_the_command_and_its_end_by_one_is_told() {
 }
 
 #[test]
+fn an_ordinary_user_runs_a_command_with_a_bucket() {
+    let place = place();
+    let plan = place.plan.by_user(USER);
+    let place = Place { plan, ..place };
+    let said = place.run(&[], "test $(id -un) = nobody && echo mine > out; exit 3");
+    assert_eq!(said.status.code(), Some(3), "{}", said.report());
+    assert_eq!(place.text("out"), "mine\n");
+    assert_eq!(fs::metadata(place.store.join("out")).unwrap().uid(), 65534);
+}
+
+#[test]
+fn who_waits_for_the_bucket_can_be_told_to_end() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let plan = Plan::of(&bucket);
+    let go = plan.folder("").join("go");
+    run(Command::new("mkfifo").arg(&go), WITHIN).ok();
+    let mut command = plan.command(["run", "--path-style", "--region", "us-east-1", "--endpoint"]);
+    command
+        .arg(bucket.endpoint())
+        .arg("--cache-dir")
+        .arg(plan.state())
+        .arg("--at")
+        .arg(plan.path());
+    command.args([&*bucket.url(), "--", "sh", "-c"]);
+    command.arg(format!("exec 9> $QUAYFS_MOUNT/out; read x < '{}'; echo bytes >&9", go.display()));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn().unwrap();
+    // The other end is opened when the file is.
+    let mut go = fs::File::options().write(true).open(&go).unwrap();
+    minio.freeze();
+    writeln!(go, "go").unwrap();
+    drop(go);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.contains("waiting for")), "it says what it waits for");
+    let tell =
+        || run(Command::new("kill").args(["-TERM", &child.id().to_string()]), WITHIN).ok().len();
+    tell();
+    assert!(said.any(|line| line.contains("detaching although")), "the mount goes");
+    tell();
+    let rest: Vec<_> = said.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(FAILED), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("told to end")), "{rest:?}");
+    assert!(!mounted_at(plan.path()));
+    minio.thaw();
+    wait::until("the daemon to bring the rest by itself", WITHIN, || bucket.keys() == ["out"]);
+    await_daemon(&plan);
+}
+
+#[test]
+fn a_signal_that_was_ignored_before_is_ignored_by_the_command() {
+    let place = place();
+    let bare = place.command(&[], "grep SigIgn /proc/self/status > ignored");
+    let mut nohup = place.plan.other_command("nohup".as_ref());
+    nohup.arg(bare.get_program()).args(bare.get_args());
+    run(&mut nohup, WITHIN).ok();
+    let ignored = place.text("ignored");
+    let set = u64::from_str_radix(ignored.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+    assert_eq!(set & 1, 1, "the first signal is the hangup: {ignored}");
+}
+
+#[test]
 fn what_is_not_the_commands_failure_has_a_status_of_its_own() {
     let place = place();
     let check = |said: Finished, word: &str| {
@@ -153,7 +232,10 @@ fn what_is_not_the_commands_failure_has_a_status_of_its_own() {
     check(quayfs(&["run", "file:///no/such/folder", "--", "true"]), "nothing was run");
     check(quayfs(&["run", "nonsense", "--", "true"]), "not a URL");
     check(quayfs(&["run", &url, "--colour", "--", "true"]), "--colour");
+    let wrong = quayfs(&["run", &url, "--colour", "--", "true"]);
+    assert!(wrong.stderr.starts_with("error: unexpected"), "as of others: {}", wrong.report());
     check(quayfs(&["run", &url]), "COMMAND");
+    check(quayfs(&["run", "--keep-local", &url, "--", "true"]), "--keep-local goes with --fusion");
     check(quayfs(&["run", "-o", "roo", &url, "--", "true"]), "unknown mount option roo");
     assert_eq!(crate::names(&place.temporary), Vec::<String>::new());
 }
@@ -166,5 +248,42 @@ fn what_the_command_leaves_running_does_not_keep_the_mount() {
     run(Command::new("kill").arg(place.text("pid").trim()), WITHIN).ok();
     assert_eq!(said.status.code(), Some(0), "{}", said.report());
     assert!(said.stderr.contains("left behind"), "{}", said.report());
+    assert_eq!(place.text("out"), "x\n");
+}
+
+#[test]
+fn who_waits_for_the_daemon_can_be_told_to_end_and_what_is_closed_is_in_the_bucket() {
+    let place = place();
+    let pid = place.temporary.with_extension("pid");
+    // It stays in the mount, to which the daemon gives some seconds.
+    let script =
+        format!("sleep 600 > /dev/null 2>&1 & echo $! > '{}'; echo x > out", pid.display());
+    let mut command = place.command(&[], &script);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let left = said.find(|line| line.contains("left behind")).expect("it says what it waits for");
+    let left_behind = fs::read_to_string(&pid).unwrap();
+    assert!(left.contains(&format!("sleep ({})", left_behind.trim())), "it says for whom: {left}");
+    run(Command::new("kill").args(["-TERM", &child.id().to_string()]), WITHIN).ok();
+    let rest: Vec<_> = said.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(FAILED), "{rest:?}");
+    assert!(rest.iter().any(|line| line.contains("goes on by itself")), "{rest:?}");
+    assert_eq!(place.text("out"), "x\n");
+    run(Command::new("kill").arg(left_behind.trim()), WITHIN).ok();
+    let mount = fs::read_dir(&place.temporary).unwrap().next().unwrap().unwrap().path();
+    wait::until("the daemon to end by itself", SOON, || !mounted_at(&mount));
+    await_daemon(&place.plan);
+}
+
+#[test]
+fn a_daemon_that_dies_is_no_success_of_the_command() {
+    let place = place();
+    let script = "echo x > out; kill -9 $(pgrep -of \"detach.*$QUAYFS_MOUNT\")";
+    let said = place.run(&[], script);
+    assert_eq!(said.status.code(), Some(FAILED), "{}", said.report());
+    assert!(said.stderr.contains("quayfs recover file://"), "{}", said.report());
+    // What was closed is not lost.
+    place.run(&[], "true").ok();
     assert_eq!(place.text("out"), "x\n");
 }

@@ -1,10 +1,13 @@
 //! Two mounts of one bucket over one local state.
 
 use std::fs;
+use std::time::Duration;
 
-use testkit::{Bucket, MinIo, Mount, Plan, append, noise, overwrite, wait, write_new};
+use testkit::{
+    Bucket, MinIo, Mount, Plan, Shape, SlowLink, append, noise, overwrite, wait, write_new,
+};
 
-use crate::{TTL, mounted};
+use crate::{SOON, TTL, mounted};
 
 fn two() -> (Bucket<'static>, Mount, Mount) {
     let (bucket, one) = mounted();
@@ -66,4 +69,59 @@ fn one_mount_ends_and_the_other_goes_on() {
     assert_eq!(fs::read(other.join("second")).unwrap(), b"second");
     assert_eq!(bucket.keys(), ["first", "second"]);
     other.umount();
+}
+
+#[test]
+fn mounts_that_read_the_same_file_at_once_fetch_it_once() {
+    let minio = MinIo::shared();
+    let bucket = minio.bucket();
+    let bytes = noise(5, 48 << 20);
+    bucket.put("reference", &bytes);
+    // Far enough for all of them to want the same bytes before any has come.
+    let shape = Shape { latency: Duration::from_millis(20), ..Shape::default() };
+    let link = SlowLink::to(minio.address(), shape);
+    let far = |plan: Plan| plan.instead("--endpoint", &link.endpoint());
+    let one = far(Plan::of(&bucket)).mount();
+    let others = [0; 3].map(|_| far(Plan::of(&bucket)).state_in(one.state()).mount());
+    let mounts: Vec<&Mount> = others.iter().chain([&one]).collect();
+    let before = link.answer_bytes();
+    std::thread::scope(|scope| {
+        for mount in &mounts {
+            let (path, bytes) = (mount.join("reference"), &bytes);
+            scope.spawn(move || assert!(fs::read(path).unwrap() == *bytes));
+        }
+    });
+    let fetched: u64 = mounts.iter().map(|mount| mount.counter("remote_get_bytes")).sum();
+    assert_eq!(fetched, bytes.len() as u64);
+    // On the wire there are heads of answers, too.
+    let carried = link.answer_bytes() - before;
+    assert!(carried < bytes.len() as u64 * 101 / 100, "{carried} bytes for {}", bytes.len());
+}
+
+#[test]
+fn who_waits_for_another_mounts_fetch_goes_on_when_that_is_killed() {
+    let minio = MinIo::shared();
+    let bucket = minio.bucket();
+    // One request brings all of it.
+    let bytes = noise(6, 100_000);
+    bucket.put("file", &bytes);
+    let link = SlowLink::to(minio.address(), Shape::default());
+    let one = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
+    let other = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).state_in(one.state());
+    let other = other.mount();
+    for mount in [&one, &other] {
+        assert_eq!(fs::metadata(mount.join("file")).unwrap().len(), 100_000);
+    }
+    link.hold_answers_to("/file");
+    let path = one.join("file");
+    let cut_off = std::thread::spawn(move || fs::read(path).is_err());
+    wait::until("the fetch to be under way", SOON, || 0 < link.held());
+    let path = other.join("file");
+    let waits = std::thread::spawn(move || fs::read(path).unwrap());
+    wait::moment(Duration::from_millis(200));
+    assert_eq!(link.held(), 1, "the other one asks for nothing that is on its way");
+    one.kill();
+    link.release();
+    assert!(waits.join().unwrap() == bytes);
+    assert!(cut_off.join().unwrap());
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Finished, Plan, mounted_at, quayfs, root_folder, run, write_new};
+use testkit::{Finished, Plan, mounted_at, quayfs, root_folder, run, wait, write_new};
 
 use crate::SOON;
 
@@ -91,7 +91,7 @@ fn a_line_that_is_wrong_says_so_and_mount_fails_as_it_does() {
     assert!(said.stderr.contains(word), "{}", said.report());
     let said = mount("uid=me");
     assert_eq!(said.status.code(), Some(32), "{}", said.report());
-    assert!(said.stderr.contains("uid: me: invalid digit"), "{}", said.report());
+    assert!(said.stderr.contains("uid: me: not a number"), "{}", said.report());
 }
 
 #[test]
@@ -147,6 +147,59 @@ fn heard(socket: &UnixDatagram) -> String {
 }
 
 #[test]
+fn a_daemon_of_root_has_more_than_the_share_of_one_session() {
+    let plan = Plan::of_url("file:///");
+    let url = format!("file://{}", plan.folder("store").display());
+    let mount = plan.instead_of_url(&url).mount();
+    let pid = mount.status()["pid"].as_u64().unwrap();
+    let group = fs::read_to_string(format!("/proc/{pid}/autogroup"));
+    let Ok(group) = group else {
+        assert!(!Path::new("/proc/self/autogroup").exists(), "this kernel has none");
+        return;
+    };
+    wait::until("the share to be raised", SOON, || {
+        fs::read_to_string(format!("/proc/{pid}/autogroup")).unwrap().contains("nice -10")
+    });
+    let ours = fs::read_to_string("/proc/self/autogroup").unwrap();
+    assert!(!ours.contains("nice -10"), "{ours}");
+    assert_ne!(group.split(' ').next(), ours.split(' ').next(), "it is its own");
+}
+
+/// Runs `script` as a container does that begins no session: the processes outside have no numbers there.
+fn among_own_processes(plan: &Plan, script: &str) -> Finished {
+    let mut command = plan.other_command("unshare".as_ref());
+    command.args(["--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child"]);
+    command.args(["--mount-proc", "sh", "-c", script]);
+    run(command.arg(quayfs()).arg(plan.path()), WITHIN)
+}
+
+#[test]
+fn a_mount_serves_where_no_session_was_begun() {
+    let (plan, store) = planned();
+    let script = format!(
+        "\"$0\" mount --foreground file://{} \"$1\" &
+        until grep -q \" $1 \" /proc/self/mountinfo; do kill -0 $! || exit 9; done
+        until \"$0\" status \"$1\"; do kill -0 $! || exit 8; done
+        echo bytes > \"$1/file\"
+        \"$0\" umount \"$1\" && wait $!",
+        store.display()
+    );
+    among_own_processes(&plan, &script).ok();
+    assert_eq!(fs::read(store.join("file")).unwrap(), b"bytes\n");
+}
+
+#[test]
+fn a_daemon_outside_is_asked_and_what_needs_its_process_says_so() {
+    let (plan, store) = planned();
+    let mount = plan.instead_of_url(&format!("file://{}", store.display())).mount();
+    among_own_processes(mount.plan(), "\"$0\" status \"$1\"").ok();
+    let refused = among_own_processes(mount.plan(), "\"$0\" umount \"$1\"");
+    assert!(!refused.status.success(), "{}", refused.report());
+    assert!(refused.stderr.contains("another namespace of processes"), "{}", refused.report());
+    mount.umount();
+}
+
+#[test]
 fn systemd_takes_the_units() {
     let analyze = Path::new("/usr/bin/systemd-analyze");
     let scratch = testkit::Scratch::new();
@@ -156,7 +209,10 @@ fn systemd_takes_the_units() {
         for line in [
             "Type=notify",
             "TimeoutStopSec=infinity",
-            "ExecStart=/usr/bin/quayfs mount --foreground",
+            // Wherever it is installed that systemd looks.
+            "ExecStart=quayfs mount --foreground",
+            // What a killed mount left there cannot be looked at, and is mounted over.
+            "ExecStartPre=-/bin/mkdir",
         ] {
             assert!(text.contains(line), "{}: {line}", unit.display());
         }
@@ -165,7 +221,7 @@ fn systemd_takes_the_units() {
         }
         // It looks whether the program is there, which it is where quayfs is installed.
         let copy = scratch.folder(who).join("quayfs@data.service");
-        fs::write(&copy, text.replace("/usr/bin/quayfs", quayfs().to_str().unwrap())).unwrap();
+        fs::write(&copy, text.replace("=quayfs", &format!("={}", quayfs().display()))).unwrap();
         let mut verify = Command::new(analyze);
         verify.args([flag, "--man=no", "verify"]).arg(&copy);
         verify.env("XDG_RUNTIME_DIR", scratch.path());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::{Errno, crc32c};
 use parking_lot::Mutex;
-use remote::Trouble;
+use remote::{Authorities, Trouble};
 use tokio::runtime::Handle;
 
 use crate::assemble::{self, Common};
@@ -32,6 +32,8 @@ pub(super) struct Attach {
     volumes: Arc<Volumes>,
     link: Link,
     buckets: Arc<dyn Buckets>,
+    /// Those that most buckets share: certificates are most of what an idle bucket has in memory.
+    authorities: Authorities,
     runtime: Handle,
     places: Mutex<HashMap<Location, Arc<Place>>>,
     /// Those that were attached, in this order.
@@ -59,10 +61,10 @@ impl Attach {
     pub(super) fn new(
         (common, volumes): (Common, Arc<Volumes>),
         (link, buckets): (Link, Arc<dyn Buckets>),
-        runtime: Handle,
+        (authorities, runtime): (Authorities, Handle),
     ) -> Attach {
         let (places, order) = (Mutex::default(), Mutex::default());
-        Attach { common, volumes, link, buckets, runtime, places, order }
+        Attach { common, volumes, link, buckets, authorities, runtime, places, order }
     }
 
     /// The volume of `location`, attached if it is not yet.
@@ -115,10 +117,15 @@ impl Attach {
     }
 
     async fn attach(&self, location: &Location) -> Result<(Tag, Arc<Volume>), Errno> {
-        let config = self.buckets.config(location).map_err(|reason| {
+        // Before anything is asked of the bucket.
+        self.free_tag(location)?;
+        let mut config = self.buckets.config(location).map_err(|reason| {
             tracing::warn!(%location, reason, "a bucket cannot be attached");
             Errno::EACCES
         })?;
+        if config.authorities == self.authorities {
+            config.authorities = self.authorities.clone();
+        }
         let mut notices = Vec::new();
         let assembled = assemble::assemble(&config, self.common.clone(), &mut notices).await;
         let assembled = assembled.map_err(|error| {
@@ -131,7 +138,7 @@ impl Attach {
         }
         // Under one lock, so that nobody else takes the tag.
         let mut order = self.order.lock();
-        let tag = self.free_tag(location).ok_or(Errno::ENFILE)?;
+        let tag = self.free_tag(location)?;
         let kernel = self.link.kernel(tag);
         let volume = Arc::new(Volume::start(&config, assembled, kernel, &self.runtime));
         self.volumes.add(tag, Arc::clone(&volume));
@@ -142,11 +149,14 @@ impl Attach {
 
     /// The tag that the name asks for, so that inode numbers are the same after a remount, or the next
     /// that is free.
-    fn free_tag(&self, location: &Location) -> Option<Tag> {
+    fn free_tag(&self, location: &Location) -> Result<Tag, Errno> {
         let hash = crc32c(location.to_string().as_bytes());
-        let first = u16::try_from(hash % u32::from(Tag::MAX)).expect("less than 12 bits");
-        let tags = (0..Tag::MAX).filter_map(|step| Tag::new((first + step) % Tag::MAX + 1));
-        tags.into_iter().find(|tag| self.volumes.with(*tag).is_none())
+        let free = Tag::free(hash, |tag| self.volumes.with(tag).is_some());
+        free.ok_or_else(|| {
+            let most = Tag::MAX;
+            tracing::warn!(%location, most, "no more buckets can be attached to this mount");
+            Errno::ENFILE
+        })
     }
 }
 
@@ -156,6 +166,10 @@ fn told(error: &Error) -> Errno {
     match source.trouble() {
         Trouble::NoBucket => Errno::ENOENT,
         Trouble::NoCredentials | Trouble::BadCredentials | Trouble::Denied => Errno::EACCES,
-        Trouble::WrongRegion | Trouble::Unreachable | Trouble::Busy | Trouble::Other => Errno::EIO,
+        Trouble::WrongRegion
+        | Trouble::Unreachable
+        | Trouble::Archived
+        | Trouble::Busy
+        | Trouble::Other => Errno::EIO,
     }
 }

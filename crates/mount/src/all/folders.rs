@@ -1,5 +1,6 @@
 //! The folders that buckets are in: what their names mean, and what a listing of them shows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{Errno, Ino};
@@ -24,6 +25,10 @@ const AZURE: Ino = Ino(4);
 
 /// The number of the first storage account; the others follow.
 const FIRST_ACCOUNT: u64 = 16;
+
+/// Numbers from here on are of buckets that nobody has entered: so many for each folder.
+const FIRST_TOLD: u64 = 1 << 40;
+const TOLD_BITS: u32 = 20;
 
 /// The folders of the top, in the order in which they are shown.
 const STORES: [(&[u8], Ino); 3] = [(b"s3", S3), (b"gs", GCS), (b"az", AZURE)];
@@ -59,6 +64,8 @@ pub(super) enum Found {
 pub(super) enum Entry {
     /// A folder.
     Folder { name: Vec<u8>, number: Ino },
+    /// A bucket that the store tells of, and that nobody has entered.
+    Told { name: Vec<u8>, number: Ino },
     /// A bucket that is attached.
     Bucket { name: Vec<u8>, tag: Tag, volume: Arc<Volume> },
 }
@@ -113,14 +120,15 @@ impl Folders {
         })
     }
 
-    /// What is in `folder`, its own number being `number`. Buckets are shown once they are attached: in
-    /// that order, so that who reads on misses none.
+    /// What is in `folder`, its own number being `number`, each with the offset of what follows it; of
+    /// buckets those of `names`, by their places.
     pub(super) fn list(
         &self,
         number: Ino,
         folder: &Folder,
         attached: &[(Location, Tag, Arc<Volume>)],
-    ) -> Vec<Entry> {
+        names: BTreeMap<u64, String>,
+    ) -> Vec<(u64, Entry)> {
         let above = match folder {
             Folder::Account(_) => AZURE,
             Folder::Top | Folder::S3 | Folder::Gcs | Folder::Azure => Ino::ROOT,
@@ -134,14 +142,25 @@ impl Folders {
                 let numbered = accounts.iter().zip(FIRST_ACCOUNT..);
                 entries.extend(numbered.map(|(name, number)| of(name.as_bytes(), Ino(number))));
             }
-            Folder::S3 | Folder::Gcs | Folder::Account(_) => {
-                entries.extend(attached.iter().filter_map(|(location, tag, volume)| {
-                    let name = name_in(folder, location)?.as_bytes().to_vec();
-                    Some(Entry::Bucket { name, tag: *tag, volume: Arc::clone(volume) })
-                }));
-            }
+            Folder::S3 | Folder::Gcs | Folder::Account(_) => {}
         }
-        entries
+        let first = entries.len() as u64 + 1;
+        let buckets = names.into_iter().map(|(place, name)| {
+            let is_it = |(location, ..): &&(Location, Tag, Arc<Volume>)| {
+                name_in(folder, location) == Some(&name[..])
+            };
+            let bucket = attached.iter().find(is_it);
+            let entry = match bucket {
+                Some((_, tag, volume)) => {
+                    let volume = Arc::clone(volume);
+                    Entry::Bucket { name: name.into_bytes(), tag: *tag, volume }
+                }
+                None => Entry::Told { name: name.into_bytes(), number: told(number, place) },
+            };
+            (first + place, entry)
+        });
+        let buckets: Vec<(u64, Entry)> = buckets.collect();
+        (1..).zip(entries).chain(buckets).collect()
     }
 
     fn account(&self, name: String) -> Result<Ino, Errno> {
@@ -156,6 +175,34 @@ impl Folders {
         };
         Ok(Ino(FIRST_ACCOUNT + at as u64))
     }
+}
+
+impl Folder {
+    /// The place of the buckets in it, without the name of any.
+    pub(super) fn nameless(&self) -> Option<Location> {
+        let (bucket, prefix) = (String::new(), String::new());
+        match self {
+            Folder::Top | Folder::Azure => None,
+            Folder::S3 => Some(Location::S3 { bucket, prefix }),
+            Folder::Gcs => Some(Location::Gcs { bucket, prefix }),
+            Folder::Account(account) => {
+                Some(Location::Azure { account: account.clone(), container: bucket, prefix })
+            }
+        }
+    }
+
+    /// The names of those of `attached` that are in it.
+    pub(super) fn names<'a>(
+        &self,
+        attached: &'a [(Location, Tag, Arc<Volume>)],
+    ) -> impl Iterator<Item = &'a str> {
+        attached.iter().filter_map(|(location, ..)| name_in(self, location))
+    }
+}
+
+/// The number of the bucket at `place` in `folder`, until somebody enters it.
+fn told(folder: Ino, place: u64) -> Ino {
+    Ino(FIRST_TOLD + (folder.0 << TOLD_BITS) + place)
 }
 
 /// The name of `location` in `folder`, if it is there.
@@ -196,7 +243,9 @@ fn plausible(
 mod tests {
     use base::Ino;
 
-    use super::{ACCOUNTS_MAX, Entry, FIRST_ACCOUNT, Folder, Folders, Found};
+    use std::collections::BTreeMap;
+
+    use super::{ACCOUNTS_MAX, Entry, FIRST_ACCOUNT, Folder, Folders, Found, S3, told};
     use crate::location::Location;
 
     fn find(folders: &Folders, folder: &Folder, name: &str) -> Found {
@@ -251,20 +300,37 @@ mod tests {
     fn a_listing_shows_the_folders() {
         let folders = Folders::default();
         find(&folders, &Folder::Azure, "acc");
-        let names = |number, folder| -> Vec<_> {
-            let of = |entry: &Entry| match entry {
-                Entry::Folder { name, number } => {
+        let names = |number, folder: &Folder| -> Vec<(String, u64)> {
+            let of = |(_, entry): &(u64, Entry)| match entry {
+                Entry::Folder { name, number } | Entry::Told { name, number } => {
                     (String::from_utf8(name.clone()).unwrap(), number.0)
                 }
                 Entry::Bucket { .. } => unreachable!(),
             };
-            folders.list(Ino(number), folder, &[]).iter().map(of).collect()
+            let names = BTreeMap::from([(0, "first".to_owned()), (3, "last".to_owned())]);
+            let names = if folder.nameless().is_some() { names } else { BTreeMap::new() };
+            folders.list(Ino(number), folder, &[], names).iter().map(of).collect()
         };
         let said = |names: Vec<(String, u64)>| {
             names.iter().map(|(name, number)| format!("{name} {number}")).collect::<Vec<_>>()
         };
         assert_eq!(said(names(1, &Folder::Top)), [". 1", ".. 1", "s3 2", "gs 3", "az 4"]);
         assert_eq!(said(names(4, &Folder::Azure)), [". 4", ".. 1", "acc 16"]);
-        assert_eq!(said(names(16, &Folder::Account("acc".into()))), [". 16", ".. 4"]);
+        let (first, last) = (told(Ino(16), 0).0, told(Ino(16), 3).0);
+        assert_eq!(
+            said(names(16, &Folder::Account("acc".into()))),
+            [
+                ". 16".to_owned(),
+                ".. 4".to_owned(),
+                format!("first {first}"),
+                format!("last {last}")
+            ]
+        );
+        assert_ne!(told(Ino(2), 49_999), told(Ino(3), 0));
+        let offsets = |folder| -> Vec<u64> {
+            let names = BTreeMap::from([(0, "first".to_owned()), (3, "last".to_owned())]);
+            folders.list(S3, folder, &[], names).iter().map(|(offset, _)| *offset).collect()
+        };
+        assert_eq!(offsets(&Folder::S3), [1, 2, 3, 6], "places are kept");
     }
 }

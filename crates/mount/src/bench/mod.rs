@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::folder::Trial;
 use crate::control::{Asked, status};
+use crate::entry::mount_of;
 use crate::error::Error;
 use crate::figures::{Figures, Stop};
 use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
@@ -87,7 +88,7 @@ fn measure(
 ) -> Result<Measured, Error> {
     let stop = &running.stop;
     let mut measured = Measured::default();
-    let entry = fuse::mount_of(dir)?;
+    let entry = mount_of(dir)?;
     tell("the mount");
     let place = |error| Error::System { what: "cannot measure the mount", source: error };
     let trial = Trial::new(dir).map_err(place)?;

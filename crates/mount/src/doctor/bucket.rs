@@ -1,20 +1,27 @@
 //! The bucket: each call that a mount makes is tried on small objects of its own, which are removed again.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::{ByteRange, Clock, Rng, SystemClock};
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future, stream};
+use parking_lot::Mutex;
 use remote::{
-    Condition, ErrorKind, Key, ListRequest, Metadata, Original, PartCopies, PartNumber, PutOptions,
-    Remote, Version,
+    Capability, Condition, ErrorKind, Key, Learned, ListRequest, Metadata, Original, PartCopies,
+    PartNumber, PartTag, PutOptions, Remote, UploadId, Version,
 };
 
+use super::capabilities;
 use super::disk::per_second;
 use super::finding::Finding;
 use crate::assemble;
-use crate::config::Config;
+use crate::config::{Changes, Config};
+
+/// How the name of what is uploaded in parts ends: that of an object that is there.
+const PARTS: &str = "a";
 
 /// The objects that are made begin with this, and with a number that nobody else has.
 const NAME: &str = ".quayfs-doctor-";
@@ -22,6 +29,9 @@ const NAME: &str = ".quayfs-doctor-";
 /// How the speed is measured: an object of so many bytes, read in ranges at a time.
 const SPEED_BYTES: u64 = 16 << 20;
 const RANGES: u64 = 4;
+
+/// How long what is under way is waited for when somebody wants us to end.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often a small request is timed.
 const LATENCY_TRIES: usize = 7;
@@ -36,14 +46,25 @@ const CLOCK_MAX_SECONDS: u64 = 600;
 /// What is tried, on what.
 struct Trial {
     remote: Arc<dyn Remote>,
+    learned: Arc<Learned>,
     clock: SystemClock,
     name: String,
+    /// An upload in parts that has to be given up yet.
+    upload: Mutex<Option<UploadId>>,
+    /// Whether somebody wants it to end.
+    is_stopped: AtomicBool,
 }
 
-pub(super) async fn look(config: &Config, patience: Duration, tell: &mut impl FnMut(Finding)) {
+/// Tries all of it, or as much as there is time for until `stop`, and removes what it made.
+pub(super) async fn look(
+    config: &Config,
+    patience: Duration,
+    stop: impl Future<Output = ()>,
+    tell: &mut impl FnMut(Finding),
+) {
     let reached = assemble::reach(config, patience).await;
-    let remote = match reached {
-        Ok(remote) => remote,
+    let (remote, learned) = match reached {
+        Ok(reached) => reached,
         Err(error) => {
             tell(Finding::fail("bucket", error.to_string(), "nothing else of it can be tried"));
             return;
@@ -51,20 +72,76 @@ pub(super) async fn look(config: &Config, patience: Duration, tell: &mut impl Fn
     };
     tell(Finding::ok("bucket: list", format!("{} answers", config.location)));
     let name = format!("{NAME}{:016x}", Rng::from_entropy().id() >> 64);
-    let trial = Trial { remote, clock: SystemClock::new(), name };
+    let (clock, is_stopped) = (SystemClock::new(), AtomicBool::new(false));
+    let (upload, told) = (Mutex::default(), Arc::clone(&learned));
+    let trial = Trial { remote, learned: told, clock, name, upload, is_stopped };
     tell(trial.latency().await);
-    if let Some(version) = trial.write(tell).await {
-        trial.conditions(&version, tell).await;
-        trial.time(tell).await;
-        trial.copy(&version, tell).await;
-        trial.parts(&version, tell).await;
-        trial.order(tell).await;
-        trial.speed(tell).await;
+    if config.changes == Changes::Refused {
+        tell(Finding::ok("bucket: put", "not tried: the configuration is read-only"));
+        tell(capabilities::look(config, &learned));
+        return;
     }
+    trial.try_until(stop, tell).await;
     tell(trial.remove().await);
+    tell(capabilities::look(config, &learned));
 }
 
+/// What is tried, in this order, when there is an object to try it on.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Conditions,
+    Time,
+    Copy,
+    Parts,
+    Order,
+    Speed,
+}
+
+const STEPS: [Step; 6] =
+    [Step::Conditions, Step::Time, Step::Copy, Step::Parts, Step::Order, Step::Speed];
+
 impl Trial {
+    /// All that needs an object to try it on, or as much as there is time for until `stop`. What is under
+    /// way then is waited for: an object or upload that the store makes after all is not known here otherwise,
+    /// and would stay.
+    async fn try_until(&self, stop: impl Future<Output = ()>, tell: &mut impl FnMut(Finding)) {
+        let told = Mutex::new(tell);
+        let mut changes = pin!(self.changes(|finding| told.lock()(finding)));
+        tokio::select! {
+            biased;
+            () = stop => {}
+            () = &mut changes => return,
+        }
+        self.is_stopped.store(true, Ordering::Relaxed);
+        let seen = "told to end: what is under way is waited for, and removed";
+        let advice = format!("if that is not said below, remove what begins with {}", self.name);
+        told.lock()(Finding::warn("bucket", seen, advice));
+        let late = self.clock.sleep(STOP_PATIENCE);
+        tokio::select! {
+            biased;
+            () = changes => {}
+            () = late => {}
+        }
+    }
+
+    async fn changes(&self, mut tell: impl FnMut(Finding)) {
+        let tell = &mut tell;
+        let Some(version) = self.write(tell).await else { return };
+        for step in STEPS {
+            if self.is_stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            match step {
+                Step::Conditions => self.conditions(&version, tell).await,
+                Step::Time => self.time(tell).await,
+                Step::Copy => self.copy(&version, tell).await,
+                Step::Parts => self.parts(&version, tell).await,
+                Step::Order => self.order(tell).await,
+                Step::Speed => self.speed(tell).await,
+            }
+        }
+    }
+
     fn key(&self, end: &str) -> Key {
         Key::from(format!("{}{end}", self.name).as_str())
     }
@@ -153,10 +230,8 @@ impl Trial {
             Ok(second) => self.put("a", bytes, Condition::Is(second)).await,
             Err(error) => Err(error),
         };
-        let is_changed = |put: &remote::Result<Version>| {
-            put.as_ref()
-                .is_err_and(|error| matches!(error.kind, ErrorKind::Changed | ErrorKind::NotFound))
-        };
+        self.learned.learn_of_unmet(Capability::PutIfAbsent, &again);
+        self.learned.learn_of_unmet(Capability::PutIfMatch, &stale);
         tell(match (is_changed(&again), is_changed(&stale), kept) {
             (true, true, Ok(_)) => Finding::ok(subject, "the store keeps to conditions"),
             (false, _, _) => {
@@ -209,7 +284,7 @@ impl Trial {
 
     async fn parts(&self, version: &Version, tell: &mut impl FnMut(Finding)) {
         let subject = "bucket: upload in parts";
-        let key = self.key("parts");
+        let key = self.key(PARTS);
         let options = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
         let upload = match self.remote.upload_create(&key, &options).await {
             Ok(upload) => upload,
@@ -218,6 +293,7 @@ impl Trial {
                 return;
             }
         };
+        *self.upload.lock() = Some(upload.clone());
         let sent = self
             .remote
             .upload_part(&key, &upload, PartNumber(1), Bytes::from_static(b"a part"))
@@ -238,7 +314,13 @@ impl Trial {
                 None
             }
         };
-        let aborted = self.remote.upload_abort(&key, &upload).await;
+        if let Some(copied) = &copies {
+            self.learned.learn_of_call(Capability::PartCopy, copied);
+        }
+        if let Ok(tag) = &sent {
+            self.conditions_of_parts(&key, &upload, tag, tell).await;
+        }
+        let aborted = self.give_up_parts().await;
         tell(match (sent, aborted) {
             (Ok(_), Ok(())) => Finding::ok(subject, "begun, and given up"),
             (Err(error), _) => denied(subject, &error, "allow s3:PutObject"),
@@ -252,6 +334,37 @@ impl Trial {
                 denied("bucket: copy of parts", &error, "edits of large files send all of them")
             }
             None => Finding::ok("bucket: copy of parts", "not by ranges in this kind of store"),
+        });
+    }
+
+    /// Ends an upload under conditions that do not hold.
+    async fn conditions_of_parts(
+        &self,
+        key: &Key,
+        upload: &UploadId,
+        tag: &PartTag,
+        tell: &mut impl FnMut(Finding),
+    ) {
+        let parts = [(PartNumber(1), tag.clone())];
+        let other = self.remote.head(&self.key("c")).await.map(|meta| meta.version);
+        let conditions = [
+            (Capability::CompleteIfAbsent, Some(Condition::Absent)),
+            (Capability::CompleteIfMatch, other.ok().map(Condition::Is)),
+        ];
+        let mut kept = true;
+        for (capability, condition) in conditions {
+            // An upload that was ended all the same has ended.
+            let Some(condition) = condition.filter(|_| kept) else { continue };
+            let ended = self.remote.upload_complete(key, upload, &parts, &condition).await;
+            self.learned.learn_of_unmet(capability, &ended);
+            kept = is_changed(&ended);
+        }
+        let subject = "bucket: conditional end of parts";
+        tell(if kept {
+            Finding::ok(subject, "the store keeps to conditions")
+        } else {
+            let advice = "it is looked at before: what others write in that moment is replaced";
+            Finding::warn(subject, "an object that is there was or would be replaced", advice)
         });
     }
 
@@ -312,11 +425,19 @@ impl Trial {
         });
     }
 
+    async fn give_up_parts(&self) -> remote::Result<()> {
+        let Some(upload) = self.upload.lock().clone() else { return Ok(()) };
+        self.remote.upload_abort(&self.key(PARTS), &upload).await?;
+        *self.upload.lock() = None;
+        Ok(())
+    }
+
     /// Removes what was made, whatever was not.
     async fn remove(&self) -> Finding {
-        let mut failed = None;
-        for end in ["a", "b", "c", "speed"] {
-            failed = self.remote.delete(&self.key(end)).await.err().or(failed);
+        let mut failed = self.give_up_parts().await.err();
+        let keys = ["a", "b", "c", "speed"].map(|end| self.key(end));
+        for removed in future::join_all(keys.iter().map(|key| self.remote.delete(key))).await {
+            failed = removed.err().or(failed);
         }
         match failed {
             None => Finding::ok("bucket: delete", "what was tried is removed"),
@@ -327,6 +448,13 @@ impl Trial {
             }
         }
     }
+}
+
+/// Whether a write was refused for its condition.
+fn is_changed(written: &remote::Result<Version>) -> bool {
+    written
+        .as_ref()
+        .is_err_and(|error| matches!(error.kind, ErrorKind::Changed | ErrorKind::NotFound))
 }
 
 fn denied(subject: &'static str, error: &remote::Error, advice: &str) -> Finding {

@@ -111,9 +111,19 @@ impl Place {
             Err(error) => Finding::fail(
                 subject,
                 format!("{}: {error}", self.folder.display()),
-                "choose a folder that you may write to with --cache-dir",
+                writable(&error),
             ),
         }
+    }
+}
+
+/// What to do where nothing can be written.
+fn writable(error: &io::Error) -> &'static str {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    if full.contains(&error.kind()) {
+        "make room, or choose another disk with --cache-dir"
+    } else {
+        "choose a folder that you may write to with --cache-dir"
     }
 }
 
@@ -145,4 +155,22 @@ fn measure(path: &Path) -> io::Result<(u64, u64)> {
 pub(super) fn per_second(bytes: u64, took: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000 / took.as_micros().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::writable;
+
+    #[test]
+    fn a_full_disk_wants_room_and_a_closed_one_another_folder() {
+        for (kind, want) in [
+            (io::ErrorKind::StorageFull, "make room"),
+            (io::ErrorKind::PermissionDenied, "may write to"),
+            (io::ErrorKind::ReadOnlyFilesystem, "may write to"),
+        ] {
+            assert!(writable(&kind.into()).contains(want), "{kind}");
+        }
+    }
 }

@@ -1,10 +1,8 @@
-//! The way to the store: its name, and as whom we come.
+//! The way to the store: its name.
 
 use std::net::ToSocketAddrs;
 use std::sync::mpsc;
 use std::time::Duration;
-
-use remote::{AzureCredentials, Credentials, GcsCredentials};
 
 use super::finding::Finding;
 use crate::config::Config;
@@ -17,7 +15,6 @@ pub(super) fn look(config: &Config, tell: &mut impl FnMut(Finding)) {
     if let Some(endpoint) = endpoint(config) {
         tell(name(&endpoint));
     }
-    tell(credentials(config));
 }
 
 /// Where the requests go, if they leave the machine.
@@ -96,65 +93,9 @@ fn host_and_port(url: &str) -> Option<(String, u16)> {
     }
 }
 
-/// Never a secret: names of keys are shortened.
-fn credentials(config: &Config) -> Finding {
-    let seen = match &config.location {
-        Location::S3 { .. } | Location::All => of_s3(&config.s3.credentials),
-        Location::Gcs { .. } => of_google(&config.gcs.credentials),
-        Location::Azure { account, .. } => of_azure(account, &config.azure.credentials),
-        Location::Folder(_) => "none are needed for a folder".to_owned(),
-    };
-    Finding::ok("credentials", seen)
-}
-
-#[expect(clippy::disallowed_methods, reason = "whose credentials are found is what is asked here")]
-fn of_s3(credentials: &Credentials) -> String {
-    match credentials {
-        Credentials::Anonymous => "none, as --anonymous says".to_owned(),
-        Credentials::Profile(name) => format!("those of the AWS profile {name}"),
-        Credentials::Static { access_key_id, .. } => {
-            format!("the access key {}", short(access_key_id))
-        }
-        Credentials::Default => match std::env::var("AWS_ACCESS_KEY_ID") {
-            Ok(id) => format!("the access key {} of AWS_ACCESS_KEY_ID", short(&id)),
-            Err(_) => {
-                "what the AWS configuration, a web identity or the machine's role gives".to_owned()
-            }
-        },
-    }
-}
-
-fn of_google(credentials: &GcsCredentials) -> String {
-    match credentials {
-        GcsCredentials::Anonymous => "none".to_owned(),
-        GcsCredentials::Token(_) => "a token of CLOUDSDK_AUTH_ACCESS_TOKEN".to_owned(),
-        GcsCredentials::Machine(_) => "those of the machine's service account".to_owned(),
-        GcsCredentials::ServiceAccount(_) | GcsCredentials::User(_) => {
-            "those of a file of Google's tools".to_owned()
-        }
-    }
-}
-
-fn of_azure(account: &str, credentials: &AzureCredentials) -> String {
-    match credentials {
-        AzureCredentials::Anonymous => "none".to_owned(),
-        AzureCredentials::SharedKey(_) => format!("the key of the account {account}"),
-        AzureCredentials::Sas(_) => format!("a shared access signature for the account {account}"),
-    }
-}
-
-/// The first and last four characters.
-fn short(id: &str) -> String {
-    let (first, last): (String, String) = (
-        id.chars().take(4).collect(),
-        id.chars().skip(id.chars().count().saturating_sub(4)).collect(),
-    );
-    if id.chars().count() <= 8 { format!("{first}…") } else { format!("{first}…{last}") }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{host_and_port, short};
+    use super::host_and_port;
 
     #[test]
     fn an_endpoint_has_a_host_and_a_port() {
@@ -169,11 +110,5 @@ mod tests {
             let got = host_and_port(url);
             assert_eq!(got.as_ref().map(|(host, port)| (host.as_str(), *port)), want, "{url}");
         }
-    }
-
-    #[test]
-    fn a_key_is_named_by_its_ends() {
-        assert_eq!(short("AKIAIOSFODNN7EXAMPLE"), "AKIA…MPLE");
-        assert_eq!(short("minio"), "mini…");
     }
 }

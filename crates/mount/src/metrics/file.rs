@@ -1,7 +1,7 @@
 //! Metrics in a file, for collectors that read files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ pub(super) async fn keep(path: PathBuf, report: Arc<Report>) {
     }
 }
 
-async fn write(path: Arc<PathBuf>, report: &Report) -> io::Result<()> {
+/// Writes it once.
+pub(super) async fn write(path: Arc<PathBuf>, report: &Report) -> io::Result<()> {
     let text = page(report, Dialect::Open).await?;
     let writing = tokio::task::spawn_blocking(move || replace(&path, &text));
     writing.await.map_err(io::Error::other)?
@@ -33,8 +34,14 @@ async fn write(path: Arc<PathBuf>, report: &Report) -> io::Result<()> {
 /// Whoever reads the file sees the old text or the new one, never a part.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.new"));
-    fs::write(&beside, text)?;
+    // Of this process alone: other mounts may write the same file.
+    let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    // One that is there is of a process that died, or a trap: it is not written into.
+    match fs::remove_file(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    File::create_new(&beside)?.write_all(text.as_bytes())?;
     fs::rename(&beside, path)
 }
 

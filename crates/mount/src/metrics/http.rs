@@ -13,12 +13,15 @@ use super::text::Dialect;
 use crate::report::Report;
 
 /// Clients at a time. More of them wait.
-const CLIENTS_MAX: usize = 8;
+const CLIENTS_MAX: usize = 64;
 
 /// A request has to fit into this.
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// How long a client may take, for its question and for taking the answer.
+/// How long a client may take for its question, so that who says nothing is soon no client any more.
+const QUESTION_MAX: Duration = Duration::from_secs(3);
+
+/// How long it may take for all.
 const CLIENT_MAX: Duration = Duration::from_secs(10);
 
 /// After a failure to accept, which lasts for as long as there are no descriptors.
@@ -61,7 +64,11 @@ pub(super) async fn serve(listener: TcpListener, report: Arc<Report>) {
 }
 
 async fn answer(mut stream: TcpStream, report: &Report) -> io::Result<()> {
-    let asked = asked(&head(&mut stream).await?);
+    let head = tokio::select! {
+        head = head(&mut stream) => head?,
+        () = report.common.clock.sleep(QUESTION_MAX) => return Ok(()),
+    };
+    let asked = asked(&head);
     let (status, kind, body) = match asked {
         Asked::Metrics(Dialect::Plain) => (
             "200 OK",

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -10,6 +10,9 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// A log file is begun anew at this size.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// How much is written between two looks at the file, which other mounts may write to as well.
+const LOOK_BYTES: u64 = 64 << 10;
 
 /// A file that is renamed to `.old` and begun anew when it is full.
 #[derive(Debug)]
@@ -21,15 +24,56 @@ pub(super) struct CappedFile {
 #[derive(Debug)]
 struct Open {
     file: File,
-    bytes: u64,
+    /// Since the last look.
+    written_bytes: u64,
 }
 
 impl CappedFile {
     pub(super) fn open(path: PathBuf) -> io::Result<CappedFile> {
-        let file = private(&path)?;
-        let bytes = file.metadata()?.len();
-        Ok(CappedFile { path, open: Mutex::new(Open { file, bytes }) })
+        let mut open = Open { file: private(&path)?, written_bytes: 0 };
+        open.look(&path);
+        Ok(CappedFile { path, open: Mutex::new(open) })
     }
+}
+
+impl Open {
+    /// Goes on in a new file if this one is full, or if another process found it so. Nobody is waited for, and
+    /// what fails is tried again at the next look: a log has nowhere to complain.
+    fn look(&mut self, path: &Path) {
+        self.written_bytes = 0;
+        // Of several only one begins anew; the others find another file there, and nothing of it is lost.
+        if self.file.try_lock().is_err() {
+            return;
+        }
+        let fresh = self.fresh(path);
+        let _ = self.file.unlock();
+        if let Ok(Some(file)) = fresh {
+            self.file = file;
+        }
+    }
+
+    /// The file to go on in, if it is another one.
+    fn fresh(&self, path: &Path) -> io::Result<Option<File>> {
+        let ours = self.file.metadata()?;
+        if fs::metadata(path).is_ok_and(|there| there.ino() == ours.ino()) {
+            if ours.len() < FILE_BYTES_MAX {
+                return Ok(None);
+            }
+            if fs::rename(path, old(path)).is_err() {
+                // It is mounted by itself, as in a container, or the folder is not ours to change.
+                self.file.set_len(0)?;
+                return Ok(None);
+            }
+        }
+        private(path).map(Some)
+    }
+}
+
+/// Where the last full one is kept.
+fn old(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".old");
+    name.into()
 }
 
 /// A log for who mounted alone: names of files are in it.
@@ -48,11 +92,10 @@ impl<'a> MakeWriter<'a> for CappedFile {
 impl Write for &CappedFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock();
-        if FILE_BYTES_MAX < open.bytes + line.len() as u64 {
-            fs::rename(&self.path, self.path.with_extension("old"))?;
-            *open = Open { file: private(&self.path)?, bytes: 0 };
+        if LOOK_BYTES <= open.written_bytes {
+            open.look(&self.path);
         }
-        open.bytes += line.len() as u64;
+        open.written_bytes += line.len() as u64;
         open.file.write_all(line)?;
         Ok(line.len())
     }
@@ -65,17 +108,43 @@ impl Write for &CappedFile {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
 
-    use super::{CappedFile, FILE_BYTES_MAX};
+    use super::{CappedFile, FILE_BYTES_MAX, LOOK_BYTES};
 
     #[test]
-    fn a_full_log_is_begun_anew_and_the_last_one_kept() {
+    fn a_log_that_cannot_be_renamed_is_begun_anew_where_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("q.log");
-        std::fs::write(&path, vec![b'x'; usize::try_from(FILE_BYTES_MAX).unwrap()]).unwrap();
-        let log = CappedFile::open(path.clone()).unwrap();
-        (&log).write_all(b"a line\n").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"a line\n");
-        assert_eq!(dir.path().join("q.old").metadata().unwrap().len(), FILE_BYTES_MAX);
+        // A folder in its way that is not empty.
+        std::fs::create_dir_all(dir.path().join("q.log.old/in the way")).unwrap();
+        let logs = [0, 1].map(|_| CappedFile::open(path.clone()).unwrap());
+        let many = vec![b'x'; usize::try_from(FILE_BYTES_MAX).unwrap()];
+        (&logs[0]).write_all(&many).unwrap();
+        for log in logs.iter().chain(&logs) {
+            (&*log).write_all(b"a line\n").unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"a line\n".repeat(4));
+    }
+
+    #[test]
+    fn a_full_log_is_begun_anew_by_one_of_its_writers_and_the_last_one_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("q.log");
+        let logs = [0, 1].map(|_| CappedFile::open(path.clone()).unwrap());
+        let many = vec![b'x'; usize::try_from(FILE_BYTES_MAX).unwrap()];
+        (&logs[0]).write_all(&many).unwrap();
+        let block = vec![b'y'; usize::try_from(LOOK_BYTES).unwrap()];
+        (&logs[1]).write_all(&block).unwrap();
+        for log in &logs {
+            (&*log).write_all(b"a line\n").unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"a line\na line\n");
+        let old = dir.path().join("q.log.old").metadata().unwrap();
+        assert_eq!(old.len(), FILE_BYTES_MAX + LOOK_BYTES);
+        for name in ["q.log", "q.log.old"] {
+            let mode = dir.path().join(name).metadata().unwrap().mode();
+            assert_eq!(mode & 0o777, 0o600, "names of files are in it");
+        }
     }
 }

@@ -40,11 +40,13 @@ pub(super) trait Sink: Send + Sync + 'static {
 /// Makes records of what happens.
 pub(super) struct Recorder<S> {
     sink: S,
+    mount: String,
 }
 
 impl<S> Recorder<S> {
-    pub(super) fn new(sink: S) -> Recorder<S> {
-        Recorder { sink }
+    /// For `sink`, each with the place of its mount.
+    pub(super) fn new(sink: S, mount: String) -> Recorder<S> {
+        Recorder { sink, mount }
     }
 }
 
@@ -58,7 +60,7 @@ impl<S: Sink, T: Subscriber + for<'a> LookupSpan<'a>> Layer<T> for Recorder<S> {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, T>) {
-        let mut fields = Fields::default();
+        let mut fields = Fields(vec![("mount", Value::Text(self.mount.clone()))]);
         for span in context.event_scope(event).into_iter().flat_map(Scope::from_root) {
             if let Some(Fields(of_span)) = span.extensions().get() {
                 fields.0.extend(of_span.iter().cloned());

@@ -45,6 +45,7 @@ pub(super) fn may_have_arrived(kind: ErrorKind) -> bool {
         ErrorKind::Transient { .. } | ErrorKind::Unavailable | ErrorKind::Changed => true,
         ErrorKind::NotFound
         | ErrorKind::Denied
+        | ErrorKind::Archived
         | ErrorKind::Corrupt
         | ErrorKind::Unsupported
         | ErrorKind::Full => false,

@@ -146,7 +146,7 @@ impl Shared {
         let ino = state.tree.insert(place, kind, looks, now);
         state.tree.names_changed(place.0, wall);
         state.tree.hold(ino);
-        state.tree.shrink(self.options.nodes_max, None);
+        state.tree.shrink(self.options.nodes.max(), None);
         ino
     }
 

@@ -15,7 +15,7 @@
 use std::borrow::Cow;
 use std::str;
 
-use base::Name;
+use base::{Name, percent_decode as decode, percent_encode as encode, units};
 
 /// What texts begin with that are not the part itself.
 pub(super) const SIGN: &[u8] = b"%%";
@@ -69,58 +69,18 @@ fn raw(part: &[u8]) -> Option<Vec<u8>> {
     (is_name && str::from_utf8(&raw).is_err() && encode(&raw) == coded).then_some(raw)
 }
 
-/// `bytes` without NUL, and as UTF-8: what that takes is percent-encoded.
-pub(super) fn encode(bytes: &[u8]) -> Vec<u8> {
-    units(bytes).flat_map(|unit| encode_unit(unit).into_owned()).collect()
-}
-
-/// What was encoded as `text`, or as something that is not quite it: the caller encodes it again.
-pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, more)) = rest.split_first() {
-        rest = more;
-        if byte == b'%' {
-            let digits = str::from_utf8(rest.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(byte);
-        }
-    }
-    (!bytes.contains(&b'/')).then_some(bytes)
-}
-
 /// The longest beginning of `bytes`, but never all of it, that encoded takes at most `bytes_max`.
 /// No character is cut.
 pub(super) fn beginning(bytes: &[u8], bytes_max: usize) -> &[u8] {
     let (mut end, mut encoded) = (0, 0);
     for unit in units(bytes) {
-        encoded += encode_unit(unit).len();
+        encoded += encode(unit).len();
         if bytes_max < encoded || end + unit.len() == bytes.len() {
             break;
         }
         end += unit.len();
     }
     &bytes[..end]
-}
-
-/// The characters of `bytes`, and the single bytes that belong to none.
-fn units(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.utf8_chunks().flat_map(|chunk| {
-        let valid = chunk.valid();
-        let characters = valid
-            .char_indices()
-            .map(move |(start, character)| &valid.as_bytes()[start..start + character.len_utf8()]);
-        characters.chain(chunk.invalid().chunks(1))
-    })
-}
-
-fn encode_unit(unit: &[u8]) -> Cow<'_, [u8]> {
-    match unit {
-        [byte @ (0 | b'%' | 0x80..)] => format!("%{byte:02X}").into_bytes().into(),
-        _ => unit.into(),
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
+use tracing::Instrument as _;
 
 use super::ask::Ask;
 use super::attributes::item::OWN;
@@ -14,6 +15,7 @@ use super::keys::{self, Company, Meant};
 use super::listing::{self, Seen, There, Told};
 use super::looks::Source;
 use super::nodes::{Kind, Node, Place};
+use super::outage::Advice;
 use super::shared::{Shared, State};
 use super::tree::Tree;
 use crate::{Error, ErrorKind, Result};
@@ -81,7 +83,42 @@ impl Shared {
         parent: Ino,
         name: &Name,
     ) -> Result<Option<Ino>> {
-        self.find_by(op, (parent, name), Belief::Listing).await
+        self.look(op, (parent, name), Belief::Listing).await
+    }
+
+    /// As [`Shared::find_by`], for who changes nothing: while the bucket does not answer, what is
+    /// remembered counts.
+    async fn look(
+        self: &Arc<Self>,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        belief: Belief,
+    ) -> Result<Option<Ino>> {
+        let (remembered, advice) = {
+            let now = self.clock.monotonic();
+            let mut state = self.state();
+            match state.tree.child(parent, name) {
+                Some(ino) => (Some(ino), state.outage.advise(now)),
+                None => (None, Advice::Ask),
+            }
+        };
+        match advice {
+            Advice::Ask => {}
+            Advice::Remember => return Ok(remembered),
+            Advice::RememberAndTry => {
+                let (shared, name) = (Arc::clone(self), name.clone());
+                let tried = async move { shared.find_by(op, (parent, &name), belief).await };
+                tokio::spawn(tried.in_current_span());
+                return Ok(remembered);
+            }
+        }
+        match self.find_by(op, (parent, name), belief).await {
+            Err(error) if remembered.is_some() && is_unanswered(&error) => {
+                // Unless somebody took it away meanwhile.
+                Ok(self.state().tree.child(parent, name))
+            }
+            found => found,
+        }
     }
 
     async fn find_by(
@@ -91,12 +128,34 @@ impl Shared {
         belief: Belief,
     ) -> Result<Option<Ino>> {
         for _ in 0..=MOVES_MAX {
-            match self.look_for(op, (parent, name), belief).await? {
+            match self.heard(self.look_for(op, (parent, name), belief).await)? {
                 Answer::Found(found) => return Ok(found),
                 Answer::Elsewhere => {}
             }
         }
         Err(Error::name(ErrorKind::Stale, op, name))
+    }
+
+    /// Takes note of whether the bucket answered.
+    fn heard<T>(&self, answer: Result<T>) -> Result<T> {
+        match &answer {
+            Err(error) if is_unanswered(error) => {
+                if self.state().outage.begins(self.clock.monotonic()) {
+                    tracing::warn!(%error, "names are shown as they are remembered until the bucket answers");
+                }
+            }
+            Err(Error { kind: ErrorKind::Remote(_), .. }) => self.answered(),
+            // It may be an answer from memory.
+            Ok(_) | Err(_) => {}
+        }
+        answer
+    }
+
+    /// The bucket answered just now.
+    fn answered(&self) {
+        if self.state().outage.ends() {
+            tracing::info!("the bucket answers again");
+        }
     }
 
     async fn look_for(
@@ -116,6 +175,7 @@ impl Shared {
         };
         if let Some(scope) = scope {
             let answer = self.pages(op, parent, scope).await?;
+            self.answered();
             let covers = answer.range.as_ref().is_some_and(|range| range.covers(name));
             let state = self.state();
             match state.tree.child(parent, name) {
@@ -150,9 +210,13 @@ impl Shared {
             }
         };
         let Some((parent, name)) = place else {
-            return self.freshen(op, &Key::from(""), Want::One(OWN)).await;
+            return match self.freshen(op, &Key::from(""), Want::One(OWN)).await {
+                // The root is there.
+                Err(error) if is_unanswered(&error) => Ok(()),
+                freshened => freshened,
+            };
         };
-        self.find(op, parent, &name).await.map(|_| ())
+        self.look(op, (parent, &name), Belief::TimeToLive).await.map(|_| ())
     }
 
     fn begin(
@@ -219,6 +283,7 @@ impl Shared {
                 asked
             }
         };
+        self.answered();
         let found = {
             let mut state = self.state();
             if !state.is_at(parent, prefix) {
@@ -232,7 +297,7 @@ impl Shared {
                 }
             }
             let found = state.tree.child(parent, name);
-            state.tree.shrink(self.options.nodes_max, found);
+            state.tree.shrink(self.options.nodes.max(), found);
             found
         };
         if let (Some(ino), Marked::Yes) = (found, marked) {
@@ -404,6 +469,11 @@ impl Shared {
         let key = if directory { keys::folder(&prefix, name) } else { keys::file(&prefix, name) };
         keys::check_length(&key).map_err(|kind| Error::name(kind, op, name))
     }
+}
+
+/// Whether the bucket said nothing for as long as anybody waits.
+fn is_unanswered(error: &Error) -> bool {
+    error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable)
 }
 
 /// An odd key that the store does not take makes a name that no file can have here.

@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use base::Name;
+use base::{Name, percent_decode, percent_encode};
 use remote::Key;
 
 use super::escape;
@@ -244,7 +244,7 @@ fn next(part: &[u8], company: Company) -> (usize, Name) {
         return (part.len(), name);
     }
     let beginning = escape::beginning(part, Name::BYTES_MAX - CHUNK.len());
-    let name = Name::new(&[CHUNK, &escape::encode(beginning)].concat());
+    let name = Name::new(&[CHUNK, &percent_encode(beginning)].concat());
     (beginning.len(), name.expect("cut to fit, and without the bytes that no name has"))
 }
 
@@ -255,8 +255,8 @@ fn decode(name: &Name) -> Option<Meant<'_>> {
         return escape::part(beside).filter(|_| !beside.is_empty()).map(Meant::Beside);
     }
     if let Some(text) = bytes.strip_prefix(CHUNK) {
-        let chunk = escape::decode(text)?;
-        return (!chunk.is_empty() && escape::encode(&chunk) == text)
+        let chunk = percent_decode(text)?;
+        return (!chunk.is_empty() && percent_encode(&chunk) == text)
             .then_some(Meant::Chunk(chunk));
     }
     escape::part(bytes).map(Meant::Part)

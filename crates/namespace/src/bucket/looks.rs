@@ -115,6 +115,11 @@ impl Looks {
         self.source = Source::Here;
     }
 
+    /// Whether a new file was made and written, and nobody changed how it looks since.
+    pub(super) fn was_only_written(&self) -> bool {
+        self.atime == self.mtime && self.mtime == self.ctime
+    }
+
     /// The names in this folder were changed here.
     pub(super) fn names_changed(&mut self, now: Timestamp) {
         self.mtime = now;

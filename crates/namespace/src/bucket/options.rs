@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base::Share;
+
 use crate::Owner;
 
 /// What a bucket's files are like, and how much of them is remembered.
@@ -21,8 +23,8 @@ pub struct BucketOptions {
     pub attributes: Attributes,
     /// When a change of names returns.
     pub returns: Returns,
-    /// How many nodes are remembered that the kernel does not hold; at least one.
-    pub nodes_max: usize,
+    /// How many nodes are remembered that the kernel does not hold.
+    pub nodes: Share,
     /// Makes the names of hidden objects others than those of other mounts.
     pub seed: u64,
 }
@@ -59,7 +61,7 @@ impl Default for BucketOptions {
             folder_mode: 0o755,
             attributes: Attributes::Kept,
             returns: Returns::InBucket,
-            nodes_max: 1_000_000,
+            nodes: Share::whole(1_000_000),
             seed: 0,
         }
     }

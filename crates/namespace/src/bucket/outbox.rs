@@ -163,6 +163,7 @@ fn may_pass(error: &Error) -> bool {
             RemoteErrorKind::NotFound
             | RemoteErrorKind::Changed
             | RemoteErrorKind::Denied
+            | RemoteErrorKind::Archived
             | RemoteErrorKind::Unsupported => false,
         },
         ErrorKind::NotFound

@@ -85,7 +85,7 @@ impl Shared {
         }
         let (told, range) = listed.map_err(Arc::new)?;
         let answer = state.take_in(&trip, told, range);
-        state.tree.shrink(self.options.nodes_max, None);
+        state.tree.shrink(self.options.nodes.max(), None);
         Ok(Arc::new(answer))
     }
 

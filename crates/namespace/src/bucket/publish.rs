@@ -109,10 +109,6 @@ impl Shared {
             tracing::warn!(%key, "the file was moved or removed while it was being uploaded");
             return identity;
         }
-        if matches!(&node.kind, Kind::File(File { bytes: Bytes::Local { .. }, .. })) {
-            // Nobody has read it yet; that it was empty for a moment is not worth remembering.
-            node.looks.atime = node.looks.atime.max(node.looks.mtime);
-        }
         node.kind = Kind::File(File::stored(Stored { key, version, size }));
         node.as_of = Some(now);
         if let Place::Named { parent, name } = &node.place {

@@ -99,7 +99,8 @@ impl Shared {
         Err(Error::node(ErrorKind::Stale, "settle", ino))
     }
 
-    fn place(&self, ino: Ino) -> Result<Option<(Ino, Name)>> {
+    /// Where `ino` is; `None` if it has no name.
+    pub(super) fn place(&self, ino: Ino) -> Result<Option<(Ino, Name)>> {
         let state = self.state();
         let node = state.tree.node(ino);
         let node = node.ok_or_else(|| Error::node(ErrorKind::Stale, "settle", ino))?;

@@ -16,6 +16,7 @@ use super::flight::{Flight, Scope, Stream};
 use super::journal::Record;
 use super::makings::Makings;
 use super::options::BucketOptions;
+use super::outage::Outage;
 use super::tree::Tree;
 use super::turns::Turns;
 use super::unsent::Outbox;
@@ -51,6 +52,7 @@ pub(super) struct State {
     pub(super) flights: HashMap<(Ino, Scope), Flight>,
     pub(super) streams: HashMap<Ino, Stream>,
     pub(super) walk: Walk,
+    pub(super) outage: Outage,
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
 }

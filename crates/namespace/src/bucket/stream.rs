@@ -136,7 +136,7 @@ impl Shared {
                 sight = Sight::Told;
                 let mut state = self.state();
                 let found = gather.take_in(&mut state, &trip.filling, answer);
-                state.tree.shrink(self.options.nodes_max, None);
+                state.tree.shrink(self.options.nodes.max(), None);
                 if found == Found::Elsewhere {
                     return Ok(found);
                 }
@@ -157,7 +157,7 @@ impl Shared {
                 _ => state.walk.won(),
             }
         }
-        state.tree.shrink(self.options.nodes_max, None);
+        state.tree.shrink(self.options.nodes.max(), None);
         Ok(found)
     }
 

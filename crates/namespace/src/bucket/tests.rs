@@ -12,9 +12,11 @@ mod moved;
 mod numbers;
 mod odd;
 mod others;
+mod outage;
 mod outbox;
 mod races;
 mod requests;
+mod stand_in;
 mod unwritable;
 mod walks;
 mod writers;
@@ -22,7 +24,7 @@ mod writers;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Attr, Ino, ManualClock, Name};
+use base::{Attr, Ino, ManualClock, Name, Share};
 use remote::fake::{Fake, Op};
 use remote::{Folder, Key, Metadata, PutOptions, Remote};
 
@@ -160,7 +162,7 @@ async fn a_bucket_that_is_never_believed_keeps_the_promises_of_namespaces() {
     conformance::run(|| {
         let options = BucketOptions {
             metadata_ttl: Duration::ZERO,
-            nodes_max: 1,
+            nodes: Share::whole(1),
             ..BucketOptions::default()
         };
         let bench = Bench::over(Fake::new(), options);

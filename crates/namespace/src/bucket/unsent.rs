@@ -141,16 +141,19 @@ impl Outbox {
         pending.forget();
     }
 
-    /// Waits until what was changed so far in the folder `dir`, or anywhere, is in the bucket, or one
-    /// of it fails.
-    pub(super) async fn sent(&self, dir: Option<Ino>) -> Result<()> {
+    /// Waits until what was changed so far in folders that are wanted is in the bucket, or one of it fails.
+    pub(super) async fn sent(&self, is_wanted: impl Fn(&[Ino]) -> bool) -> Result<()> {
         let mut news = self.news.subscribe();
-        let awaited: BTreeMap<u64, u64> = {
+        let under_way: Vec<(u64, u64, Vec<Ino>)> = {
             let pending = self.pending.lock();
-            let ours = |waiting: &Waiting| dir.is_none_or(|dir| waiting.dirs.contains(&dir));
-            let ours = pending.changes.iter().filter(|(_, waiting)| ours(waiting));
-            ours.map(|(&number, waiting)| (number, waiting.tries())).collect()
+            let changes = pending.changes.iter();
+            changes
+                .map(|(&number, waiting)| (number, waiting.tries(), waiting.dirs.clone()))
+                .collect()
         };
+        let awaited = under_way.into_iter().filter(|(_, _, dirs)| is_wanted(dirs));
+        let awaited: BTreeMap<u64, u64> =
+            awaited.map(|(number, tries, _)| (number, tries)).collect();
         self.hurry();
         loop {
             news.borrow_and_update();

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use http::Method;
 use ring::hmac;
 
-use crate::http::{Answer, Http, Request, Work, encode_path, http_date, query};
+use crate::http::{Answer, Http, Request, encode_path, http_date, query};
+use crate::token::Tokens;
 use crate::{Error, ErrorKind, Key, Result, Secret};
 
 use super::connect::{AzureCredentials, AzureOptions, key_bytes};
@@ -18,6 +19,7 @@ use super::{fault, sign, text};
 const SERVICE_VERSION: &str = "2026-02-06";
 
 /// A request to be: what it is for, and what goes with it.
+#[derive(Clone)]
 pub(super) struct Call<'a> {
     pub(super) op: &'static str,
     pub(super) key: &'a Key,
@@ -25,7 +27,8 @@ pub(super) struct Call<'a> {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
-    pub(super) work: Work,
+    /// How much the store copies or puts together for it.
+    pub(super) work_bytes: u64,
 }
 
 impl<'a> Call<'a> {
@@ -37,7 +40,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             headers: Vec::new(),
             body: Bytes::new(),
-            work: Work::Short,
+            work_bytes: 0,
         }
     }
 
@@ -61,8 +64,9 @@ impl<'a> Call<'a> {
         self
     }
 
-    pub(super) fn long(mut self) -> Call<'a> {
-        self.work = Work::Long;
+    /// The store copies or puts together so much for it.
+    pub(super) fn works_on(mut self, bytes: u64) -> Call<'a> {
+        self.work_bytes = bytes;
         self
     }
 }
@@ -90,6 +94,7 @@ enum Signer {
     No,
     Key(hmac::Key),
     Sas(Secret),
+    Token(Tokens),
 }
 
 impl Container {
@@ -101,15 +106,27 @@ impl Container {
         if options.container.is_empty() || options.container.contains('/') {
             return Err(refuse("not a container's name"));
         }
+        let account = Container::of_account(options, clock)?;
+        let name = encode_path(options.container.as_bytes());
+        let path = format!("{}/{name}", account.path.trim_end_matches('/'));
+        Ok(Container { path, ..account })
+    }
+
+    /// For what is of no container.
+    pub(super) fn of_account(options: &AzureOptions, clock: Arc<dyn Clock>) -> Result<Container> {
+        let refuse = |words: &str| {
+            let key = Key::from(options.container.as_str());
+            Error::new(ErrorKind::Unsupported, "connect", &key).because(words)
+        };
         let service = options.service_url();
         let (scheme, rest) = service.split_once("://").ok_or_else(|| refuse("not a URL"))?;
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let container = encode_path(options.container.as_bytes());
-        let path = match path.trim_matches('/') {
-            "" => format!("/{container}"),
-            path => format!("/{path}/{container}"),
-        };
+        let path = format!("/{}", path.trim_matches('/'));
+        let http = Http::new(options.patience, &options.authorities, Arc::clone(&clock));
         let signer = match &options.credentials {
+            AzureCredentials::Entra(entra) => {
+                Signer::Token(entra.tokens(http.clone(), Arc::clone(&clock)))
+            }
             AzureCredentials::Anonymous => Signer::No,
             AzureCredentials::Sas(token) => Signer::Sas(token.clone()),
             AzureCredentials::SharedKey(key) => {
@@ -119,7 +136,7 @@ impl Container {
             }
         };
         Ok(Container {
-            http: Http::new(options.patience, Arc::clone(&clock)),
+            http,
             clock,
             account: options.account.clone(),
             origin: format!("{scheme}://{host}"),
@@ -156,14 +173,60 @@ impl Container {
         Ok(format!("{}/{}", self.path, encode_path(name.as_bytes())))
     }
 
+    /// When the token that is in use ends.
+    pub(super) fn token_ends_secs(&self) -> Option<i64> {
+        match &self.signer {
+            Signer::Token(tokens) => tokens.ends_secs(),
+            Signer::No | Signer::Key(_) | Signer::Sas(_) => None,
+        }
+    }
+
     async fn send(&self, call: Call<'_>, path: String) -> Result<Answer> {
-        let Call { op, key, method, query: pairs, mut headers, body, work } = call;
+        let (op, key) = (call.op, call.key);
+        let answer = match &self.signer {
+            Signer::Token(tokens) => {
+                let token = self.token(tokens, op, key).await?;
+                let answer = self.send_signed(call.clone(), &path, Some(&token)).await?;
+                if answer.status() == 401 {
+                    // It ended before its time, or was called back: perhaps there is a new one.
+                    tokens.drop(&token);
+                    let token = self.token(tokens, op, key).await?;
+                    self.send_signed(call, &path, Some(&token)).await?
+                } else {
+                    answer
+                }
+            }
+            Signer::No | Signer::Key(_) | Signer::Sas(_) => {
+                self.send_signed(call, &path, None).await?
+            }
+        };
+        if answer.is_success() || answer.status() == 304 {
+            return Ok(answer);
+        }
+        Err(fault::of_answer(op, key, answer, self.clock.wall().secs).await)
+    }
+
+    async fn token(&self, tokens: &Tokens, op: &'static str, key: &Key) -> Result<Secret> {
+        let token = tokens.token().await;
+        token.map_err(|refused| Error::new(refused.kind, op, key).because(refused.said))
+    }
+
+    async fn send_signed(
+        &self,
+        call: Call<'_>,
+        path: &str,
+        token: Option<&Secret>,
+    ) -> Result<Answer> {
+        let Call { op, key, method, query: pairs, mut headers, body, work_bytes } = call;
         let now = self.clock.wall();
         headers.push(("x-ms-version".to_owned(), SERVICE_VERSION.to_owned()));
         headers.push(("x-ms-date".to_owned(), http_date(now)));
+        if let Some(token) = token {
+            headers.push(("authorization".to_owned(), format!("Bearer {}", token.reveal())));
+        }
         let mut url = format!("{}{path}{}", self.origin, query(&pairs));
         match &self.signer {
-            Signer::No => {}
+            Signer::No | Signer::Token(_) => {}
             Signer::Sas(token) => {
                 url.push(if pairs.is_empty() { '?' } else { '&' });
                 url.push_str(token.reveal());
@@ -172,7 +235,7 @@ impl Container {
                 let signed = sign::Signed {
                     account: &self.account,
                     method: &method,
-                    path: &path,
+                    path,
                     query: &pairs,
                     headers: &headers,
                     length: body.len(),
@@ -181,12 +244,7 @@ impl Container {
                 headers.push(("authorization".to_owned(), authorization));
             }
         }
-        let request = Request { headers, work, ..Request::new(method, url).body(body) };
-        let answer =
-            self.http.send(request).await.map_err(|failure| failure.into_error(op, key))?;
-        if answer.is_success() || answer.status() == 304 {
-            return Ok(answer);
-        }
-        Err(fault::of_answer(op, key, answer, now.secs).await)
+        let request = Request { headers, work_bytes, ..Request::new(method, url).body(body) };
+        self.http.send(request).await.map_err(|failure| failure.into_error(op, key))
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use aws_smithy_types::base64;
 
-use crate::Secret;
+use crate::{Authorities, Secret};
+
+use super::entra::Entra;
 
 /// The account that every emulator has, and its published key.
 const EMULATOR_ACCOUNT: &str = "devstoreaccount1";
@@ -28,6 +30,8 @@ pub struct AzureOptions {
     /// How long a connection, and then the beginning of an answer, may take; at most the limits
     /// that hold anyway, 5 s and 30 s.
     pub patience: Duration,
+    /// Authorities that are believed besides the machine's own.
+    pub authorities: Authorities,
 }
 
 /// As whom to ask.
@@ -39,15 +43,18 @@ pub enum AzureCredentials {
     SharedKey(Secret),
     /// As whom a shared access signature names: its text as in a URL, `sv=…&sig=…`.
     Sas(Secret),
+    /// As whom Microsoft Entra ID knows.
+    Entra(Entra),
 }
 
 impl fmt::Debug for AzureCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            AzureCredentials::Anonymous => "Anonymous",
-            AzureCredentials::SharedKey(_) => "SharedKey(…)",
-            AzureCredentials::Sas(_) => "Sas(…)",
-        })
+        match self {
+            AzureCredentials::Anonymous => f.write_str("Anonymous"),
+            AzureCredentials::SharedKey(_) => f.write_str("SharedKey(…)"),
+            AzureCredentials::Sas(_) => f.write_str("Sas(…)"),
+            AzureCredentials::Entra(entra) => entra.fmt(f),
+        }
     }
 }
 
@@ -78,6 +85,7 @@ impl AzureOptions {
             endpoint: None,
             credentials,
             patience: Duration::from_secs(30),
+            authorities: Authorities::default(),
         }
     }
 

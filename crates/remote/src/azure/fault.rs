@@ -64,7 +64,6 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         "LeaseIdMissing"
         | "LeaseIdMismatchWithBlobOperation"
         | "BlobImmutableDueToPolicy"
-        | "BlobBeingRehydrated"
         | "ReadOnlyAccount" => (ErrorKind::Denied, Trouble::Denied),
         // Bytes that were lost on the way are sent again.
         "ServerBusy" => (TRANSIENT, Trouble::Busy),
@@ -75,9 +74,9 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "ContainerBeingDeleted"
         | "PendingCopyOperation" => (TRANSIENT, Trouble::Other),
         "AccountLimitExceeded" | "StorageQuotaExceeded" => (ErrorKind::Full, Trouble::Other),
-        // Archived: there, but not to be read before it is brought back.
-        "BlobArchived"
-        | "InvalidBlobTier"
+        // Being brought back is not being back.
+        "BlobArchived" | "BlobBeingRehydrated" => (ErrorKind::Archived, Trouble::Archived),
+        "InvalidBlobTier"
         | "InvalidBlobType"
         | "InvalidBlobOrBlock"
         | "InvalidRange"
@@ -113,7 +112,8 @@ mod tests {
             ("AuthenticationFailed", ErrorKind::Denied, Trouble::BadCredentials),
             ("LeaseIdMissing", ErrorKind::Denied, Trouble::Denied),
             ("ServerBusy", TRANSIENT, Trouble::Busy),
-            ("BlobArchived", ErrorKind::Unsupported, Trouble::Other),
+            ("BlobArchived", ErrorKind::Archived, Trouble::Archived),
+            ("BlobBeingRehydrated", ErrorKind::Archived, Trouble::Archived),
         ] {
             assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");
         }

@@ -1,7 +1,7 @@
 //! Listings: what is asked for, and what the answer says; pure.
 
 use crate::http::{decode, encode, parse_http_date};
-use crate::{Entry, Key, ListRequest, Meta, Metadata, Page};
+use crate::{Entry, Key, ListRequest, Meta, Metadata, Page, Version};
 
 use super::text;
 use crate::xml;
@@ -68,23 +68,32 @@ pub(super) fn query(request: &ListRequest, place: &Place) -> Option<Vec<(&'stati
     Some(query)
 }
 
-/// A page as the service sent it; `None` if it is not one.
-pub(super) fn page(document: &[u8]) -> Option<Page> {
+/// What the service calls the tier that cannot be read.
+pub(super) const ARCHIVE: &str = "Archive";
+
+/// A page as the service sent it, and which versions on it are in an archive; `None` if it is not one.
+pub(super) fn page(document: &[u8]) -> Option<(Page, Vec<Version>)> {
     let root = xml::parse(document).filter(|root| root.name == "EnumerationResults")?;
-    let mut entries = Vec::new();
+    let (mut entries, mut archived) = (Vec::new(), Vec::new());
     for line in &root.child("Blobs")?.children {
         match &line.name[..] {
-            "Blob" => entries.push(object(line)?),
+            "Blob" => {
+                let (key, meta) = object(line)?;
+                let properties = line.child("Properties");
+                let tier = properties.and_then(|properties| properties.text_of("AccessTier"));
+                archived.extend((tier == Some(ARCHIVE)).then(|| meta.version.clone()));
+                entries.push(Entry::Object(key, meta));
+            }
             "BlobPrefix" => entries.push(Entry::Prefix(name(line)?)),
             _ => {}
         }
     }
     entries.sort_by(|a, b| a.key().cmp(b.key()));
     let next = root.text_of("NextMarker").filter(|marker| !marker.is_empty());
-    Some(Page { entries, next: next.map(str::to_owned) })
+    Some((Page { entries, next: next.map(str::to_owned) }, archived))
 }
 
-fn object(blob: &xml::Element) -> Option<Entry> {
+fn object(blob: &xml::Element) -> Option<(Key, Meta)> {
     let properties = blob.child("Properties")?;
     let named = blob.child("Metadata").map_or(&[][..], |metadata| &metadata.children);
     let metadata: Metadata =
@@ -95,7 +104,7 @@ fn object(blob: &xml::Element) -> Option<Entry> {
         modified: parse_http_date(properties.text_of("Last-Modified")?)?,
         metadata,
     };
-    Some(Entry::Object(name(blob)?, meta))
+    Some((name(blob)?, meta))
 }
 
 /// A name; one that XML cannot carry comes escaped as in a URL, and says so.
@@ -132,9 +141,19 @@ mod tests {
             metadata.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let modified = Timestamp { secs: 784_111_777, nanos: 0 };
         let meta = Meta { size: 5, version: Version::new("0x1"), modified, metadata };
-        let page = page(PAGE.as_bytes()).unwrap();
+        let (page, archived) = page(PAGE.as_bytes()).unwrap();
+        assert_eq!(archived, []);
         let want = [Entry::Prefix(Key::from(" p &/")), Entry::Object(Key::from("p\n"), meta)];
         assert_eq!((&page.entries[..], page.next.as_deref()), (&want[..], Some("2!4!cA--")));
+    }
+
+    #[test]
+    fn a_page_says_which_versions_are_in_an_archive() {
+        let (hot, archive) = ("<AccessTier>Hot</AccessTier>", "<AccessTier>Archive</AccessTier>");
+        for (tier, want) in [(hot, &[][..]), (archive, &[Version::new("0x1")][..])] {
+            let text = PAGE.replace("<BlobType>", &format!("{tier}<BlobType>"));
+            assert_eq!(page(text.as_bytes()).unwrap().1, want);
+        }
     }
 
     #[test]

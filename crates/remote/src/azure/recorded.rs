@@ -1,13 +1,16 @@
 //! What Azure is asked, word for word: the emulator knows less than the service.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use base::{ByteRange, Rng, SystemClock};
+use futures::TryStreamExt as _;
 
 use crate::http::recording::Recording;
 use crate::{
-    Azure, AzureCredentials, AzureOptions, Condition, ErrorKind, Key, ListRequest, Metadata,
-    Original, PartNumber, PutOptions, Remote, Secret, Version,
+    Azure, AzureCredentials, AzureOptions, Condition, Entra, ErrorKind, Identified as _, Key,
+    ListRequest, Metadata, Original, PartNumber, Proof, PutOptions, Remote, Secret, TokenFile,
+    Version,
 };
 
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
@@ -182,4 +185,173 @@ fn azure(server: &Recording, credentials: AzureCredentials) -> Azure {
         ..AzureOptions::new("account", "c", credentials)
     };
     Azure::connect(&options, Arc::new(SystemClock::new()), Arc::new(Rng::seeded(1))).unwrap()
+}
+
+#[tokio::test]
+async fn a_look_at_a_blob_tells_whether_it_is_archived() {
+    for (tier, is_archived) in [("Hot", false), ("Archive", true)] {
+        let server = Recording::start(&[&format!(
+            "200 OK\r\netag: \"0x1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n\
+             x-ms-access-tier: {tier}\r\n\r\nbytes"
+        )])
+        .await;
+        let azure = azure(&server, AzureCredentials::Anonymous);
+        let meta = azure.head(&Key::from("a")).await.unwrap();
+        assert_eq!(azure.learned().may_be_archived(&meta.version), is_archived, "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_archived_is_said_to_be_at_once() {
+    let archived = |code| format!("409 No\r\nx-ms-error-code: {code}\r\n\r\n");
+    let (there, coming) = (archived("BlobArchived"), archived("BlobBeingRehydrated"));
+    let server = Recording::start(&[&there, &coming, &there]).await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    let (key, range) = (Key::from("a"), ByteRange::new(0, 5).unwrap());
+    let first = azure.get(&key, range, None).await.err().unwrap();
+    let second = azure.get_whole(&key, None, 9).await.unwrap_err();
+    let original = Original { key: &key, version: &Version::new("0x1"), size: 1 };
+    let copied = azure.copy(original, &Key::from("b"), &Condition::Always).await.unwrap_err();
+    for error in [first, second, copied] {
+        assert_eq!(error.kind, ErrorKind::Archived);
+        assert!(error.to_string().contains("restored"), "{error}");
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "files may be missing")]
+fn read(path: &Path) -> std::io::Result<String> {
+    assert_eq!(path, Path::new("/run/token"));
+    Ok("pod/token\n".to_owned())
+}
+
+#[tokio::test]
+async fn an_application_and_a_machine_ask_for_tokens_as_documented() {
+    let head = "200 OK\r\netag: \"0x1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n";
+    let granted = "200 OK\r\n\r\n{\"access_token\":\"hush\",\"expires_in\":\"3599\"}";
+    let server = Recording::start(&[granted, head].repeat(4)).await;
+    let application = |proof| Entra::Application {
+        tenant: "our/tenant".to_owned(),
+        client_id: "app id".to_owned(),
+        authority: format!("{}/", server.url()),
+        proof,
+    };
+    let start = "grant_type=client_credentials&client_id=app%20id\
+                 &scope=https%3A%2F%2Fstorage.azure.com%2F.default";
+    let resource = "resource=https%3A%2F%2Fstorage.azure.com%2F";
+    let url = format!("{}/token", server.url());
+    for (at, entra, line, body, header) in [
+        (
+            0,
+            application(Proof::Secret(Secret::new("hu/sh"))),
+            "POST /our%2Ftenant/oauth2/v2.0/token".to_owned(),
+            format!("{start}&client_secret=hu%2Fsh"),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ),
+        (
+            2,
+            application(Proof::Federated(TokenFile::new("/run/token", read))),
+            "POST /our%2Ftenant/oauth2/v2.0/token".to_owned(),
+            format!(
+                "{start}&client_assertion_type=\
+                 urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer\
+                 &client_assertion=pod%2Ftoken"
+            ),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ),
+        (
+            4,
+            Entra::Machine { client_id: Some("id".to_owned()), url: server.url().to_owned() },
+            format!(
+                "GET /metadata/identity/oauth2/token?api-version=2018-02-01&{resource}&client_id=id"
+            ),
+            String::new(),
+            ("metadata", "true"),
+        ),
+        (
+            6,
+            Entra::App { client_id: None, url, secret: Secret::new("hush") },
+            format!("GET /token?api-version=2019-08-01&{resource}"),
+            String::new(),
+            ("x-identity-header", "hush"),
+        ),
+    ] {
+        let azure = azure(&server, AzureCredentials::Entra(entra));
+        azure.head(&Key::from("a")).await.unwrap();
+        let asked = server.asked();
+        assert_eq!((&asked[at].line, &asked[at].body), (&line, &body));
+        assert_eq!(asked[at].header(header.0), header.1);
+        assert_eq!(asked[at + 1].header("authorization"), "Bearer hush");
+        let shown = format!("{azure:?} {:?}", azure.identity().await);
+        assert!(!shown.contains("hu/sh") && !shown.contains("hush"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_the_store_does_not_take_any_more_is_replaced() {
+    let granted =
+        |name| format!("200 OK\r\n\r\n{{\"access_token\":\"{name}\",\"expires_in\":3599}}");
+    let machine = Recording::start(&[&granted("first"), &granted("second")]).await;
+    let server = Recording::start(&["401 No\r\n\r\n", "200 OK\r\netag: \"0x1\"\r\n\r\n"]).await;
+    let entra = Entra::Machine { client_id: None, url: machine.url().to_owned() };
+    let azure = azure(&server, AzureCredentials::Entra(entra));
+    azure
+        .put(
+            &Key::from("a"),
+            "bytes".into(),
+            &PutOptions { condition: Condition::Always, metadata: Metadata::new() },
+        )
+        .await
+        .unwrap();
+    let asked = server.asked();
+    let used = asked.iter().map(|asked| (asked.header("authorization"), &asked.body[..]));
+    assert_eq!(used.collect::<Vec<_>>(), [("Bearer first", "bytes"), ("Bearer second", "bytes")]);
+}
+
+const RANGED: &str = "206 OK\r\netag: \"0x1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\ncontent-range: bytes";
+
+#[tokio::test]
+async fn bytes_that_are_not_what_the_store_says_are_not_handed_out() {
+    let [good, bad] = ["iJh5CoYUi64=", "iJh5CoYUi68="];
+    // Of the whole blob, and of a part of one.
+    let ranged =
+        |size, sum| format!("{RANGED} 0-8/{size}\r\nx-ms-content-crc64: {sum}\r\n\r\n123456789");
+    let answers = [ranged(9, good), ranged(9, bad), ranged(20, good), ranged(20, bad)];
+    let answers: Vec<&str> = answers.iter().map(|answer| &answer[..]).collect();
+    let server = Recording::start(&answers).await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    let (key, range) = (Key::from("a"), ByteRange::new(0, 9).unwrap());
+    for want in [None, Some(ErrorKind::Corrupt), None, Some(ErrorKind::Corrupt)] {
+        let body = azure.get(&key, range, None).await.unwrap();
+        let bytes: Result<Vec<_>, _> = body.try_collect().await;
+        assert_eq!(bytes.err().map(|error| error.kind), want);
+    }
+    let asked = server.asked();
+    assert!(asked.iter().all(|asked| asked.header("x-ms-range-get-content-crc64") == "true"));
+}
+
+#[tokio::test]
+async fn a_sum_that_a_writer_once_noted_makes_nothing_unreadable() {
+    let stale = "JfnnlDI7RTiF9RgfG2JNDA==";
+    let ranged = format!("{RANGED} 0-8/9\r\nx-ms-blob-content-md5: {stale}\r\n\r\n123456789");
+    let whole = format!(
+        "200 OK\r\netag: \"0x1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\ncontent-md5: {stale}\r\n\r\n123456789"
+    );
+    let server = Recording::start(&[&ranged, &whole]).await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    let key = Key::from("a");
+    let body = azure.get(&key, ByteRange::new(0, 9).unwrap(), None).await.unwrap();
+    assert_eq!(body.try_collect::<Vec<_>>().await.unwrap().concat(), b"123456789");
+    assert!(azure.get_whole(&key, None, 9).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_sum_of_a_range_is_asked_for_where_the_service_computes_it() {
+    let server = Recording::start(&["404 No\r\n\r\n"; 2]).await;
+    let azure = azure(&server, AzureCredentials::Anonymous);
+    for (end, want) in [(4 << 20, "true"), ((4 << 20) + 1, "")] {
+        let range = ByteRange::new(0, end).unwrap();
+        assert!(azure.get(&Key::from("a"), range, None).await.is_err());
+        let asked = server.asked();
+        assert_eq!(asked.last().unwrap().header("x-ms-range-get-content-crc64"), want, "{end}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::ErrorKind;
+use crate::{ErrorKind, Trouble};
 
 macro_rules! ops {
     ($($variant:ident = $name:literal;)*) => {
@@ -48,14 +48,16 @@ ops! {
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does nothing and gives this error.
-    Refuse(ErrorKind),
+    /// It does nothing and gives this error, for this reason.
+    Refuse(ErrorKind, Trouble),
     /// It is carried out, and gives a transient error all the same.
     LoseAnswer,
     /// Its body ends with an error after so many bytes.
     BreakBody {
         /// How many bytes come through.
         bytes: u64,
+        /// The error.
+        kind: ErrorKind,
     },
 }
 

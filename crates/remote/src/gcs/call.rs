@@ -8,12 +8,12 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 
-use crate::http::{Answer, Http, Request, Work, encode, query};
+use crate::http::{Answer, Http, Request, encode, query};
 use crate::{Error, ErrorKind, Key, Result, Secret};
 
 use super::connect::GcsOptions;
 use super::fault;
-use super::token::Tokens;
+use super::token::TokensOf;
 
 /// What is told of one object fits into this: its metadata is up to 8 KiB.
 const OBJECT_BYTES_MAX: usize = 256 << 10;
@@ -30,7 +30,8 @@ pub(super) struct Call<'a> {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Vec<Bytes>,
-    pub(super) work: Work,
+    /// How much the store copies or puts together for it.
+    pub(super) work_bytes: u64,
 }
 
 /// Which of the two doors.
@@ -54,7 +55,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             headers: Vec::new(),
             body: Vec::new(),
-            work: Work::Short,
+            work_bytes: 0,
         }
     }
 
@@ -88,8 +89,9 @@ impl<'a> Call<'a> {
         self.header("content-type", "application/json")
     }
 
-    pub(super) fn long(mut self) -> Call<'a> {
-        self.work = Work::Long;
+    /// The store copies or puts together so much for it.
+    pub(super) fn works_on(mut self, bytes: u64) -> Call<'a> {
+        self.work_bytes = bytes;
         self
     }
 }
@@ -118,9 +120,9 @@ pub(super) fn name<'a>(op: &'static str, key: &'a Key) -> Result<&'a str> {
 pub(super) struct Bucket {
     http: Http,
     clock: Arc<dyn Clock>,
-    tokens: Tokens,
+    tokens: TokensOf,
     service: String,
-    /// As it stands in a URL.
+    /// As it stands in a URL; empty for what is of no bucket.
     name: String,
 }
 
@@ -131,9 +133,9 @@ impl fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// When the token that is in use ends; one that has ended is replaced at the next call.
+    /// When the token that is in use ends.
     pub(super) fn token_ends_secs(&self) -> Option<i64> {
-        self.tokens.ends_secs().filter(|&ends| self.clock.wall().secs < ends)
+        self.tokens.ends_secs()
     }
 
     pub(super) fn new(options: &GcsOptions, clock: Arc<dyn Clock>) -> Result<Bucket> {
@@ -144,14 +146,24 @@ impl Bucket {
         if options.bucket.is_empty() || options.bucket.contains('/') {
             return Err(refuse("not a bucket name"));
         }
-        let http = Http::new(options.patience, Arc::clone(&clock));
-        let tokens = Tokens::new(&options.credentials, http.clone(), Arc::clone(&clock));
+        let account = Bucket::of_account(options, clock)?;
+        Ok(Bucket { name: encode(options.bucket.as_bytes()), ..account })
+    }
+
+    /// For what is of no bucket.
+    pub(super) fn of_account(options: &GcsOptions, clock: Arc<dyn Clock>) -> Result<Bucket> {
+        let refuse = |words: &str| {
+            let key = Key::from(options.bucket.as_str());
+            Error::new(ErrorKind::Unsupported, "connect", &key).because(words)
+        };
+        let http = Http::new(options.patience, &options.authorities, Arc::clone(&clock));
+        let tokens = TokensOf::new(&options.credentials, http.clone(), Arc::clone(&clock));
         Ok(Bucket {
             http,
             clock,
             tokens: tokens.map_err(refuse)?,
             service: options.service_url().to_owned(),
-            name: encode(options.bucket.as_bytes()),
+            name: String::new(),
         })
     }
 
@@ -203,8 +215,12 @@ impl Bucket {
         let answer = self.send(call).await?;
         let body = answer.bytes(OBJECT_BYTES_MAX).await;
         let body = body.map_err(|failure| failure.into_error(op, key))?;
-        let garbled =
-            |_| Error::new(ErrorKind::Corrupt, op, key).because("not an answer of Google's");
+        // Something in between spoke under a good status; who asks again may reach the store. What was
+        // written all the same is known by its id.
+        let garbled = |_| {
+            let kind = ErrorKind::Transient { retry_after: None };
+            Error::new(kind, op, key).because("not an answer of Google's")
+        };
         serde_json::from_slice(&body).map_err(garbled)
     }
 
@@ -214,16 +230,19 @@ impl Bucket {
     }
 
     async fn send_with(&self, call: Call<'_>, token: Option<&Secret>) -> Result<Answer> {
-        let Call { op, key, method, path, service, query: pairs, mut headers, body, work } = call;
+        let Call { op, key, method, path, service, query: pairs, mut headers, body, work_bytes } =
+            call;
         let door = match service {
-            Service::Plain => "/storage/v1/b/",
-            Service::Upload => "/upload/storage/v1/b/",
+            Service::Plain => "/storage/v1/b",
+            Service::Upload => "/upload/storage/v1/b",
         };
-        let url = format!("{}{door}{}{path}{}", self.service, self.name, query(&pairs));
+        let between = if self.name.is_empty() { "" } else { "/" };
+        let pairs = query(&pairs);
+        let url = format!("{}{door}{between}{}{path}{pairs}", self.service, self.name);
         if let Some(token) = token {
             headers.push(("authorization".to_owned(), format!("Bearer {}", token.reveal())));
         }
-        let request = Request { method, url, headers, body, work };
+        let request = Request { method, url, headers, body, work_bytes };
         self.http.send(request).await.map_err(|failure| failure.into_error(op, key))
     }
 }

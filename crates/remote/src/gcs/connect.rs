@@ -1,11 +1,15 @@
 //! Which bucket, where, and as whom; the files in which Google's tools keep credentials.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::{Key, Secret};
+use crate::{Authorities, Key, Secret};
+
+use super::federation::{self, Federation};
+use super::file_error::CredentialsFileError;
 
 /// Where Google's own service is.
 const SERVICE: &str = "https://storage.googleapis.com";
@@ -34,6 +38,8 @@ pub struct GcsOptions {
     /// How long a connection, and then the beginning of an answer, may take; at most the limits
     /// that hold anyway, 5 s and 30 s.
     pub patience: Duration,
+    /// Authorities that are believed besides the machine's own.
+    pub authorities: Authorities,
 }
 
 impl GcsOptions {
@@ -45,6 +51,7 @@ impl GcsOptions {
             credentials,
             parts: Key::from(PARTS),
             patience: Duration::from_secs(30),
+            authorities: Authorities::default(),
         }
     }
 
@@ -69,6 +76,15 @@ pub enum GcsCredentials {
     ServiceAccount(ServiceAccount),
     /// As a person who has logged in.
     User(User),
+    /// As whom another identity provider vouches for.
+    Federated(Federation),
+    /// As a service account, by somebody who may act for it.
+    Impersonated {
+        /// Who acts.
+        by: Box<GcsCredentials>,
+        /// Where the account's tokens are handed out.
+        url: String,
+    },
     /// As the service account of this machine or pod; the URL is that of its metadata service.
     Machine(String),
     /// With a token that somebody else looks after.
@@ -107,20 +123,6 @@ impl fmt::Debug for User {
     }
 }
 
-/// Why a text holds no credentials. It does not repeat the text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CredentialsFileError {
-    /// Not the JSON that Google's tools write.
-    #[error("the credentials file is not one of Google's")]
-    NotJson,
-    /// A field that such a file has is missing.
-    #[error("the credentials file lacks {0}")]
-    Missing(&'static str),
-    /// A kind that we do not know.
-    #[error("credentials of the kind {0} are not supported")]
-    Kind(String),
-}
-
 /// The file as it is written.
 #[derive(Deserialize)]
 struct File {
@@ -133,13 +135,28 @@ struct File {
     client_id: Option<String>,
     client_secret: Option<String>,
     refresh_token: Option<String>,
+    service_account_impersonation_url: Option<String>,
+    source_credentials: Option<Box<File>>,
+    #[serde(flatten)]
+    federation: federation::File,
 }
 
 impl GcsCredentials {
-    /// What a file says that `gcloud` or the console wrote.
-    pub fn from_file(text: &str) -> Result<GcsCredentials, CredentialsFileError> {
+    /// What a file says that `gcloud` or the console wrote. Files that it names are read by `read`,
+    /// each time they are needed.
+    pub fn from_file(
+        text: &str,
+        read: fn(&Path) -> std::io::Result<String>,
+    ) -> Result<GcsCredentials, CredentialsFileError> {
         // The parser's own words would repeat a part of the text.
         let file: File = serde_json::from_str(text).map_err(|_| CredentialsFileError::NotJson)?;
+        GcsCredentials::of(file, read)
+    }
+
+    fn of(
+        file: File,
+        read: fn(&Path) -> std::io::Result<String>,
+    ) -> Result<GcsCredentials, CredentialsFileError> {
         let token_url = file.token_uri.unwrap_or_else(|| TOKENS.to_owned());
         let need = |field: Option<String>, name| field.ok_or(CredentialsFileError::Missing(name));
         match &file.kind[..] {
@@ -155,8 +172,36 @@ impl GcsCredentials {
                 refresh_token: Secret::new(need(file.refresh_token, "refresh_token")?),
                 token_url,
             })),
+            "external_account" => {
+                let federated = GcsCredentials::Federated(file.federation.federation(read)?);
+                Ok(match file.service_account_impersonation_url {
+                    Some(url) => GcsCredentials::Impersonated { by: Box::new(federated), url },
+                    None => federated,
+                })
+            }
+            "impersonated_service_account" => {
+                let by = file.source_credentials;
+                let by = by.ok_or(CredentialsFileError::Missing("source_credentials"))?;
+                let url = file.service_account_impersonation_url;
+                let url = need(url, "service_account_impersonation_url")?;
+                Ok(GcsCredentials::Impersonated {
+                    by: Box::new(GcsCredentials::of(*by, read)?),
+                    url,
+                })
+            }
             _ => Err(CredentialsFileError::Kind(file.kind)),
         }
+    }
+
+    /// The project that such a file names.
+    pub fn project_of_file(text: &str) -> Option<String> {
+        #[derive(Deserialize)]
+        struct File {
+            project_id: Option<String>,
+            quota_project_id: Option<String>,
+        }
+        let file: File = serde_json::from_str(text).ok()?;
+        file.project_id.or(file.quota_project_id)
     }
 
     /// As the service account of this machine or pod.
@@ -167,6 +212,8 @@ impl GcsCredentials {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::{CredentialsFileError, GcsCredentials, GcsOptions};
     use crate::{Key, Secret};
 
@@ -175,35 +222,57 @@ mod tests {
     const USER: &str = r#"{"type": "authorized_user", "client_id": "c", "client_secret": "hush",
         "refresh_token": "hush", "quota_project_id": "q"}"#;
 
+    #[expect(clippy::unnecessary_wraps, reason = "files may be missing")]
+    fn read(_: &Path) -> std::io::Result<String> {
+        Ok("hush".to_owned())
+    }
+
     #[test]
     fn the_files_of_googles_tools_are_read() {
-        let account = GcsCredentials::from_file(ACCOUNT).unwrap();
+        let account = GcsCredentials::from_file(ACCOUNT, read).unwrap();
         let GcsCredentials::ServiceAccount(account) = account else { panic!("{account:?}") };
         assert_eq!((&account.email[..], &account.token_url[..]), ("a@b", "http://t/"));
-        let user = GcsCredentials::from_file(USER).unwrap();
+        assert_eq!(GcsCredentials::project_of_file(USER).as_deref(), Some("q"));
+        assert_eq!(GcsCredentials::project_of_file(ACCOUNT), None);
+        let user = GcsCredentials::from_file(USER, read).unwrap();
         let GcsCredentials::User(user) = user else { panic!("{user:?}") };
         assert_eq!(user.token_url, "https://oauth2.googleapis.com/token");
-        let kind = r#"{"type": "external_account"}"#;
+        let kind = r#"{"type": "gdch_service_account"}"#;
+        let program = r#"{"type": "external_account", "audience": "a", "subject_token_type": "t",
+            "credential_source": {"executable": {"command": "x"}}}"#;
+        // As Google's tools write it: the URL in it is none of a token.
+        let aws = r#"{"type": "external_account", "audience": "a", "subject_token_type": "t",
+            "credential_source": {"environment_id": "aws1", "url": "http://169.254.169.254/role",
+            "regional_cred_verification_url": "https://sts.{region}.amazonaws.com"}}"#;
+        let no_aws = "external_account of AWS (environment_id \"aws1\")";
+        let nothing = r#"{"type": "external_account", "audience": "a", "subject_token_type": "t",
+            "credential_source": {}}"#;
         for (text, want) in [
             ("hush", CredentialsFileError::NotJson),
             (r#"{"type": "service_account"}"#, CredentialsFileError::Missing("client_email")),
-            (kind, CredentialsFileError::Kind("external_account".to_owned())),
+            (kind, CredentialsFileError::Kind("gdch_service_account".to_owned())),
+            (program, CredentialsFileError::Program),
+            (aws, CredentialsFileError::Kind(no_aws.to_owned())),
+            (nothing, CredentialsFileError::Source),
         ] {
-            assert_eq!(GcsCredentials::from_file(text), Err(want));
+            assert_eq!(GcsCredentials::from_file(text, read), Err(want));
+        }
+        for refusal in [CredentialsFileError::Program, CredentialsFileError::Source] {
+            assert!(refusal.to_string().contains("CLOUDSDK_AUTH_ACCESS_TOKEN"), "what to do");
         }
     }
 
     #[test]
     fn a_secret_is_not_in_the_log() {
         for credentials in [
-            GcsCredentials::from_file(ACCOUNT).unwrap(),
-            GcsCredentials::from_file(USER).unwrap(),
+            GcsCredentials::from_file(ACCOUNT, read).unwrap(),
+            GcsCredentials::from_file(USER, read).unwrap(),
             GcsCredentials::Token(Secret::new("hush")),
         ] {
             let text = format!("{:?}", GcsOptions::new("b", credentials));
             assert!(!text.contains("hush"), "{text}");
         }
-        let error = GcsCredentials::from_file("{\"type\": \"hush\"").unwrap_err();
+        let error = GcsCredentials::from_file("{\"type\": \"hush\"", read).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hush"));
     }
 

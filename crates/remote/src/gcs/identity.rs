@@ -9,6 +9,12 @@ pub(super) fn identity(credentials: &GcsCredentials) -> Identity {
         GcsCredentials::Anonymous => return Identity::anonymous(),
         GcsCredentials::ServiceAccount(account) => ("service account", account.email.clone()),
         GcsCredentials::User(user) => ("login through", shortened(&user.client_id)),
+        GcsCredentials::Federated(federation) => ("federation", federation.audience.clone()),
+        // …/serviceAccounts/NAME:generateAccessToken
+        GcsCredentials::Impersonated { url, .. } => {
+            let last = url.rsplit('/').next().unwrap_or_default();
+            ("service account", last.split(':').next().unwrap_or_default().to_owned())
+        }
         GcsCredentials::Machine(_) => ("service account", "of this machine".to_owned()),
         GcsCredentials::Token(_) => ("token", "from outside".to_owned()),
     };
@@ -39,6 +45,13 @@ mod tests {
             (GcsCredentials::User(user), "7640…1hur"),
             (GcsCredentials::Token(Secret::new("hush")), "from outside"),
             (GcsCredentials::Anonymous, ""),
+            (
+                GcsCredentials::Impersonated {
+                    by: Box::new(GcsCredentials::machine()),
+                    url: "https://iam/v1/serviceAccounts/lab@p.iam:generateAccessToken".to_owned(),
+                },
+                "lab@p.iam",
+            ),
         ] {
             assert_eq!(identity(&credentials).name, want);
         }

@@ -17,7 +17,7 @@ use super::call::{Bucket, Call, Service, name};
 use super::json::{self, Object, Written};
 
 /// A page of a thousand objects, each with all the metadata there may be.
-const PAGE_BYTES_MAX: usize = 64 << 20;
+pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// What all clones of a client share.
 pub(super) struct Shared {

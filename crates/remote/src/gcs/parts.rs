@@ -26,6 +26,7 @@ use futures::stream;
 use http::Method;
 use ring::digest;
 
+use crate::http::bytes_of_parts;
 use crate::upload_id::OwnUpload;
 use crate::{
     Condition, Entry, Error, ErrorKind, Key, ListRequest, Metadata, PartNumber, PartTag, Result,
@@ -207,7 +208,7 @@ async fn compose(
     let mut call = Call::object(op, Method::POST, key)?
         .queries(objects::condition("ifGenerationMatch", op, key, condition)?)
         .json(json::compose(sources, metadata))
-        .long();
+        .works_on(bytes_of_parts(sources.len()));
     call.path.push_str("/compose");
     let written: Written = shared.bucket.ask(call).await?;
     objects::written(op, key, &written)

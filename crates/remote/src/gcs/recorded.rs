@@ -1,5 +1,6 @@
 //! What Google is asked, word for word: emulators heed half of it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -182,7 +183,7 @@ async fn a_service_account_signs_for_a_token_that_is_used_until_it_ends() {
     let object = format!("200 OK\r\n\r\n{OBJECT}");
     let server = Recording::start(&[&object, &object, &object]).await;
     let clock = Arc::new(Shifted { real: SystemClock::new(), by_secs: AtomicI64::new(0) });
-    let credentials = GcsCredentials::from_file(&file.to_string()).unwrap();
+    let credentials = GcsCredentials::from_file(&file.to_string(), read).unwrap();
     let gcs = with_clock(&server, credentials, Arc::<Shifted>::clone(&clock));
     for seconds in [0, 3000, 500] {
         clock.by_secs.fetch_add(seconds, Ordering::Relaxed);
@@ -284,6 +285,122 @@ async fn a_fixed_token_is_sent_and_not_shown() {
     assert!(!shown.contains("hush"), "{shown}");
 }
 
+/// What a pod has in its file, which somebody renews.
+#[expect(clippy::unnecessary_wraps, reason = "files may be missing")]
+fn read(path: &Path) -> std::io::Result<String> {
+    static TIMES: AtomicI64 = AtomicI64::new(0);
+    assert_eq!(path, Path::new("/run/token"));
+    Ok(format!("pod/{}\n", TIMES.fetch_add(1, Ordering::Relaxed)))
+}
+
+#[tokio::test]
+async fn a_pod_is_vouched_for_by_its_cluster_and_acts_for_an_account() {
+    let exchange = Recording::start(
+        &["200 OK\r\n\r\n{\"access_token\":\"federated\",\"expires_in\":3600}"; 2],
+    )
+    .await;
+    let ends = "2100-01-01T00:00:00Z";
+    let given = |name: &str, ends: &str| {
+        format!("200 OK\r\n\r\n{{\"accessToken\":\"{name}\",\"expireTime\":\"{ends}\"}}")
+    };
+    let account =
+        Recording::start(&[&given("first", "2001-01-01T00:00:00Z"), &given("second", ends)]).await;
+    let file = serde_json::json!({
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/pool",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "token_url": format!("{}/v1/token", exchange.url()),
+        "credential_source": {"file": "/run/token"},
+        "service_account_impersonation_url":
+            format!("{}/v1/projects/-/serviceAccounts/lab@p:generateAccessToken", account.url()),
+    });
+    let object = format!("200 OK\r\n\r\n{OBJECT}");
+    let server = Recording::start(&[&object[..]; 3]).await;
+    let gcs = gcs(&server, GcsCredentials::from_file(&file.to_string(), read).unwrap());
+    for _ in 0..3 {
+        gcs.head(&Key::from("a")).await.unwrap();
+    }
+    let used: Vec<String> =
+        server.asked().iter().map(|asked| asked.header("authorization").to_owned()).collect();
+    assert_eq!(used, ["Bearer first", "Bearer second", "Bearer second"], "the first has ended");
+    let asked = exchange.asked();
+    let want = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange\
+        &audience=%2F%2Fiam.googleapis.com%2Fpool\
+        &scope=https%3A%2F%2Fwww.googleapis.com%2Fauth%2Fcloud-platform\
+        &requested_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token\
+        &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Ajwt&subject_token=pod%2F";
+    assert_eq!(
+        (&asked[0].line[..], &asked[0].body[..]),
+        ("POST /v1/token", &format!("{want}0")[..])
+    );
+    assert_eq!(asked[1].body, format!("{want}1"), "the file is read again");
+    let asked = &account.asked()[0];
+    assert_eq!(asked.line, "POST /v1/projects/-/serviceAccounts/lab@p:generateAccessToken");
+    assert_eq!(asked.header("authorization"), "Bearer federated");
+    assert!(asked.body.contains("devstorage.read_write"), "{}", asked.body);
+}
+
+#[tokio::test]
+async fn who_vouches_may_be_asked_at_a_url_and_answer_in_an_object() {
+    let other = Recording::start(&["200 OK\r\n\r\n{\"id\":\"theirs\"}", "200 OK\r\n\r\n{}"]).await;
+    let exchange =
+        Recording::start(&["200 OK\r\n\r\n{\"access_token\":\"ours\",\"expires_in\":1}"]).await;
+    let file = serde_json::json!({
+        "type": "external_account",
+        "audience": "a",
+        "subject_token_type": "t",
+        "token_url": exchange.url(),
+        "credential_source": {
+            "url": format!("{}/token", other.url()),
+            "headers": {"Metadata": "True"},
+            "format": {"type": "json", "subject_token_field_name": "id"},
+        },
+    });
+    let server = Recording::start(&[&format!("200 OK\r\n\r\n{OBJECT}")]).await;
+    let gcs = gcs(&server, GcsCredentials::from_file(&file.to_string(), read).unwrap());
+    gcs.head(&Key::from("a")).await.unwrap();
+    assert_eq!(other.asked()[0].header("metadata"), "True");
+    assert!(exchange.asked()[0].body.ends_with("&subject_token=theirs"));
+    let error = gcs.head(&Key::from("a")).await.unwrap_err();
+    assert_eq!((error.kind, error.trouble()), (ErrorKind::Denied, Trouble::BadCredentials));
+}
+
+#[tokio::test]
+async fn an_error_that_comes_as_a_success_is_asked_about_again() {
+    let error =
+        "200 OK\r\ncontent-type: application/xml\r\n\r\n<Error><Code>InternalError</Code></Error>";
+    let server = Recording::start(&[error; 2]).await;
+    let gcs = gcs(&server, GcsCredentials::Anonymous);
+    let (key, options) =
+        (Key::from("a"), PutOptions { condition: Condition::Always, metadata: Metadata::new() });
+    let transient = ErrorKind::Transient { retry_after: None };
+    assert_eq!(gcs.put(&key, "bytes".into(), &options).await.unwrap_err().kind, transient);
+    assert_eq!(gcs.head(&key).await.unwrap_err().kind, transient);
+}
+
+#[tokio::test]
+async fn all_buckets_of_a_project_are_told_page_by_page() {
+    let server = Recording::start(&[
+        "200 OK\r\n\r\n{\"items\":[{\"name\":\"one\"}],\"nextPageToken\":\"to/ken\"}",
+        "200 OK\r\n\r\n{\"items\":[{\"name\":\"two\"}]}",
+        "200 OK\r\n\r\n<html>",
+    ])
+    .await;
+    let credentials = GcsCredentials::Token(Secret::new("hush"));
+    let options =
+        GcsOptions { endpoint: Some(server.url().to_owned()), ..GcsOptions::new("", credentials) };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let buckets = Gcs::buckets(&options, "our project", Arc::clone(&clock)).await;
+    assert_eq!(buckets.unwrap(), ["one", "two"]);
+    let asked = server.asked();
+    let start = "GET /storage/v1/b?project=our%20project&maxResults=1000";
+    assert!(asked[0].line.starts_with(start), "{}", asked[0].line);
+    assert!(asked[1].line.ends_with("&pageToken=to%2Fken"), "{}", asked[1].line);
+    assert_eq!(asked[0].header("authorization"), "Bearer hush");
+    let garbled = Gcs::buckets(&options, "p", clock).await.unwrap_err();
+    assert_eq!(garbled.kind, ErrorKind::Corrupt);
+}
+
 fn user(tokens: &Recording) -> GcsCredentials {
     let file = serde_json::json!({
         "type": "authorized_user",
@@ -292,7 +409,7 @@ fn user(tokens: &Recording) -> GcsCredentials {
         "refresh_token": "hu/sh",
         "token_uri": tokens.url(),
     });
-    GcsCredentials::from_file(&file.to_string()).unwrap()
+    GcsCredentials::from_file(&file.to_string(), read).unwrap()
 }
 
 fn gcs(server: &Recording, credentials: GcsCredentials) -> Gcs {

@@ -1,254 +1,262 @@
-//! Tokens: asked for once, used by all, and asked for again before they end.
+//! Who hands out tokens for Google Cloud Storage, and what they want to see.
 
-use std::fmt;
 use std::sync::Arc;
 
+use aws_smithy_types::DateTime;
 use aws_smithy_types::base64;
+use aws_smithy_types::date_time::Format;
 use base::Clock;
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt as _, Shared};
+use futures::future::{BoxFuture, FutureExt as _};
 use http::Method;
-use parking_lot::Mutex;
 use ring::rand::SystemRandom;
 use ring::rsa::KeyPair;
 use ring::signature::RSA_PKCS1_SHA256;
 use serde::Deserialize;
 
-use crate::http::{Failure, Http, Request, encode, kind_of_status};
-use crate::{ErrorKind, ProviderError, Secret, Trouble};
+use crate::http::{Http, Request};
+use crate::token::{
+    Giver, Outcome, Refused, Source, Tokens, asked, form, granted, no_token, refused, token,
+};
+use crate::{ErrorKind, Secret};
 
-use super::connect::{GcsCredentials, ServiceAccount, User};
-
-/// What a token must still be good for: longer than a call takes, shorter than the five minutes
-/// before its end in which a machine's own service hands out the same token.
-const SPARE_SECS: i64 = 225;
-
-/// A token's answer fits into this.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+use super::connect::{GcsCredentials, ServiceAccount};
+use super::federation::{Federation, Subject, SubjectFormat};
 
 /// What a token allows: objects, and no settings of buckets.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_write";
 
+/// What a token must allow with which a token for somebody else is asked for.
+const SCOPE_OF_OTHERS: &str = "https://www.googleapis.com/auth/cloud-platform";
+
 /// How long an assertion of a service account is good for; Google's own limit.
 const ASSERTION_SECS: i64 = 3600;
 
-/// A token that lasts until then.
-#[derive(Clone, Debug)]
-struct Token {
-    text: Secret,
-    ends_secs: i64,
-}
-
-/// Why there is no token.
-#[derive(Clone, Debug)]
-pub(super) struct Refused {
-    pub(super) kind: ErrorKind,
-    pub(super) said: ProviderError,
-}
-
-type Outcome = Result<Token, Refused>;
-
 /// Where tokens come from.
-pub(super) struct Tokens {
-    asker: Asker,
-    /// The latest request for a token, under way or answered. Whoever finds it under way waits for
-    /// it as well, so that there is one at a time.
-    latest: Mutex<Option<Shared<BoxFuture<'static, Outcome>>>>,
+#[derive(Debug)]
+pub(super) enum TokensOf {
+    /// None are needed.
+    Nobody,
+    /// Somebody else looks after this one.
+    Outside(Secret),
+    /// They are asked for.
+    Giver(Tokens),
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tokens").finish_non_exhaustive()
-    }
-}
-
-/// Who asks for tokens, and as whom.
-#[derive(Clone)]
-struct Asker {
-    http: Http,
-    clock: Arc<dyn Clock>,
-    source: Source,
-}
-
-#[derive(Clone)]
-enum Source {
-    None,
-    Fixed(Secret),
-    Account(ServiceAccount, Arc<KeyPair>),
-    User(User),
-    Machine(String),
-}
-
-impl Tokens {
+impl TokensOf {
     /// An error if the credentials cannot be used.
     pub(super) fn new(
         credentials: &GcsCredentials,
         http: Http,
         clock: Arc<dyn Clock>,
-    ) -> Result<Tokens, &'static str> {
-        let source = match credentials {
-            GcsCredentials::Anonymous => Source::None,
-            GcsCredentials::Token(token) => Source::Fixed(token.clone()),
-            GcsCredentials::User(user) => Source::User(user.clone()),
-            GcsCredentials::Machine(url) => Source::Machine(url.trim_end_matches('/').to_owned()),
-            GcsCredentials::ServiceAccount(account) => {
-                let key = key_pair(&account.key).ok_or("the service account's key is not one")?;
-                Source::Account(account.clone(), Arc::new(key))
+    ) -> Result<TokensOf, &'static str> {
+        Ok(match credentials {
+            GcsCredentials::Anonymous => TokensOf::Nobody,
+            GcsCredentials::Token(token) => TokensOf::Outside(token.clone()),
+            GcsCredentials::ServiceAccount(_)
+            | GcsCredentials::User(_)
+            | GcsCredentials::Machine(_)
+            | GcsCredentials::Federated(_)
+            | GcsCredentials::Impersonated { .. } => {
+                let who = Who::new(credentials)?;
+                let asker = Asker { http, clock: Arc::clone(&clock), who };
+                TokensOf::Giver(Tokens::new(Arc::new(asker), clock))
             }
-        };
-        Ok(Tokens { asker: Asker { http, clock, source }, latest: Mutex::new(None) })
+        })
     }
 
     /// A token that is good now; none where none is needed.
     pub(super) async fn token(&self) -> Result<Option<Secret>, Refused> {
-        match &self.asker.source {
-            Source::None => Ok(None),
-            Source::Fixed(token) => Ok(Some(token.clone())),
-            Source::Account(..) | Source::User(_) | Source::Machine(_) => {
-                let latest = self.current();
-                latest.await.map(|token| Some(token.text))
-            }
+        match self {
+            TokensOf::Nobody => Ok(None),
+            TokensOf::Outside(token) => Ok(Some(token.clone())),
+            TokensOf::Giver(tokens) => tokens.token().await.map(Some),
         }
     }
 
     /// When the token that is in use ends.
     pub(super) fn ends_secs(&self) -> Option<i64> {
-        let latest = self.latest.lock();
-        let token = latest.as_ref()?.peek()?.as_ref().ok()?;
-        Some(token.ends_secs)
+        match self {
+            TokensOf::Nobody | TokensOf::Outside(_) => None,
+            TokensOf::Giver(tokens) => tokens.ends_secs(),
+        }
     }
 
     /// Forgets a token that the store did not take. Says whether there may be a better one.
     pub(super) fn drop(&self, token: &Secret) -> bool {
-        let mut latest = self.latest.lock();
-        let is_this = |found: &Shared<BoxFuture<'static, Outcome>>| matches!(found.peek(), Some(Ok(found)) if found.text == *token);
-        if latest.as_ref().is_some_and(is_this) {
-            *latest = None;
-        }
-        match self.asker.source {
-            Source::None | Source::Fixed(_) => false,
-            Source::Account(..) | Source::User(_) | Source::Machine(_) => true,
+        match self {
+            TokensOf::Nobody | TokensOf::Outside(_) => false,
+            TokensOf::Giver(tokens) => {
+                tokens.drop(token);
+                true
+            }
         }
     }
+}
 
-    fn current(&self) -> Shared<BoxFuture<'static, Outcome>> {
-        let mut latest = self.latest.lock();
-        let now_secs = self.asker.clock.wall().secs;
-        let is_good = |found: &Shared<BoxFuture<'static, Outcome>>| match found.peek() {
-            None => true,
-            Some(Ok(token)) => now_secs < token.ends_secs - SPARE_SECS,
-            Some(Err(_)) => false,
-        };
-        if let Some(found) = latest.as_ref().filter(|found| is_good(found)) {
-            return found.clone();
-        }
-        let asker = self.asker.clone();
-        let asked = async move { asker.ask().await }.boxed().shared();
-        *latest = Some(asked.clone());
-        asked
+/// Who asks for tokens, and as whom.
+struct Asker {
+    http: Http,
+    clock: Arc<dyn Clock>,
+    who: Who,
+}
+
+enum Who {
+    Account(ServiceAccount, KeyPair),
+    /// Where tokens are handed out, and what is posted there.
+    User(String, Vec<(&'static str, Secret)>),
+    Machine(String),
+    Federated(Federation),
+    /// Somebody, as whom a token for somebody else is asked for at this URL.
+    Impersonated(Box<Who>, String),
+}
+
+impl Who {
+    fn new(credentials: &GcsCredentials) -> Result<Who, &'static str> {
+        Ok(match credentials {
+            GcsCredentials::Anonymous | GcsCredentials::Token(_) => {
+                return Err("these credentials cannot act for a service account");
+            }
+            GcsCredentials::User(user) => {
+                let fields = vec![
+                    ("client_id", Secret::new(&user.client_id[..])),
+                    ("client_secret", user.client_secret.clone()),
+                    ("refresh_token", user.refresh_token.clone()),
+                ];
+                Who::User(user.token_url.clone(), fields)
+            }
+            GcsCredentials::Machine(url) => Who::Machine(url.trim_end_matches('/').to_owned()),
+            GcsCredentials::ServiceAccount(account) => {
+                let key = key_pair(&account.key).ok_or("the service account's key is not one")?;
+                Who::Account(account.clone(), key)
+            }
+            GcsCredentials::Federated(federation) => Who::Federated(federation.clone()),
+            GcsCredentials::Impersonated { by, url } => {
+                Who::Impersonated(Box::new(Who::new(by)?), url.clone())
+            }
+        })
+    }
+}
+
+impl Source for Asker {
+    fn ask(self: Arc<Self>) -> BoxFuture<'static, Outcome> {
+        async move { self.token_for(&self.who, SCOPE).await }.boxed()
     }
 }
 
 impl Asker {
-    async fn ask(self) -> Outcome {
-        let now_secs = self.clock.wall().secs;
-        let request = match &self.source {
-            Source::None | Source::Fixed(_) => {
-                return Err(refused(ErrorKind::Denied, "no token is needed"));
-            }
-            Source::Machine(url) => {
-                let path = "/computeMetadata/v1/instance/service-accounts/default/token";
-                Request::new(Method::GET, format!("{url}{path}"))
-                    .header("metadata-flavor", "Google")
-            }
-            Source::Account(account, key) => {
-                let assertion = assertion(account, key, now_secs)?;
-                form(
-                    &account.token_url,
-                    &[
-                        ("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"),
-                        ("assertion", &assertion),
-                    ],
-                )
-            }
-            Source::User(user) => form(
-                &user.token_url,
-                &[
-                    ("grant_type", "refresh_token"),
-                    ("client_id", &user.client_id),
-                    ("client_secret", user.client_secret.reveal()),
-                    ("refresh_token", user.refresh_token.reveal()),
-                ],
-            ),
-        };
-        let transient = ErrorKind::Transient { retry_after: None };
-        // Where there is no metadata service, nobody has said who we are.
-        let is_machine = matches!(self.source, Source::Machine(_));
-        let failed = |failure: Failure| {
-            let mut refused = refused(transient, &failure.words());
-            if is_machine {
-                refused.said.trouble = Trouble::NoCredentials;
-            }
-            refused
-        };
-        let answer = self.http.send(request).await.map_err(failed)?;
-        let status = answer.status();
-        let body = answer.bytes(ANSWER_BYTES_MAX).await.map_err(failed)?;
-        if status == 200 {
-            return parse(&body, now_secs).ok_or_else(|| refused(transient, "not a token"));
+    fn token_for<'a>(&'a self, who: &'a Who, scope: &'a str) -> BoxFuture<'a, Outcome> {
+        // One may act for another, who acts for a third.
+        async move {
+            let now_secs = self.clock.wall().secs;
+            let (request, giver) = match who {
+                Who::Machine(url) => (of_machine(url), Giver::Machine),
+                Who::Account(account, key) => {
+                    (of_account(account, key, (scope, now_secs))?, Giver::Server)
+                }
+                Who::User(url, fields) => {
+                    let fields = fields.iter().map(|(name, value)| (*name, value.reveal()));
+                    let fields: Vec<(&str, &str)> =
+                        [("grant_type", "refresh_token")].into_iter().chain(fields).collect();
+                    (form(url, &fields), Giver::Server)
+                }
+                Who::Federated(federation) => {
+                    (self.of_federation(federation, scope).await?, Giver::Server)
+                }
+                Who::Impersonated(by, url) => {
+                    let by = self.token_for(by, SCOPE_OF_OTHERS).await?;
+                    let body = asked(&self.http, of_other(url, &by.text, scope), Giver::Server);
+                    return granted_for_other(&body.await?).ok_or_else(no_token);
+                }
+            };
+            granted(&asked(&self.http, request, giver).await?, now_secs)
         }
-        Err(of_status(status, &body))
+        .boxed()
+    }
+
+    /// Exchanges what another identity provider says of us for a token (RFC 8693).
+    async fn of_federation(
+        &self,
+        federation: &Federation,
+        scope: &str,
+    ) -> Result<Request, Refused> {
+        let said = match &federation.subject {
+            Subject::File(file) => file.text().await?,
+            Subject::Url { url, headers } => {
+                let mut request = Request::new(Method::GET, url.clone());
+                for (name, value) in headers {
+                    request = request.header(name, value.reveal());
+                }
+                let body = asked(&self.http, request, Giver::Server).await?;
+                String::from_utf8(body.to_vec()).map_err(|_| no_token())?
+            }
+        };
+        let subject = subject(&said, &federation.format).ok_or_else(|| {
+            refused(ErrorKind::Denied, "the credential source has no token as its format says")
+        })?;
+        Ok(form(
+            &federation.token_url,
+            &[
+                ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+                ("audience", &federation.audience),
+                ("scope", scope),
+                ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+                ("subject_token_type", &federation.subject_type),
+                ("subject_token", &subject),
+            ],
+        ))
     }
 }
 
-/// A form as it is posted.
-fn form(url: &str, fields: &[(&str, &str)]) -> Request {
-    let pairs = fields.iter().map(|(name, value)| format!("{name}={}", encode(value.as_bytes())));
+fn of_machine(url: &str) -> Request {
+    let path = "/computeMetadata/v1/instance/service-accounts/default/token";
+    Request::new(Method::GET, format!("{url}{path}")).header("metadata-flavor", "Google")
+}
+
+fn of_account(
+    account: &ServiceAccount,
+    key: &KeyPair,
+    (scope, now_secs): (&str, i64),
+) -> Result<Request, Refused> {
+    let assertion = assertion(account, key, (scope, now_secs))?;
+    Ok(form(
+        &account.token_url,
+        &[("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)],
+    ))
+}
+
+fn of_other(url: &str, by: &Secret, scope: &str) -> Request {
+    let wanted = serde_json::json!({"scope": [scope], "lifetime": "3600s"});
     Request::new(Method::POST, url.to_owned())
-        .header("content-type", "application/x-www-form-urlencoded")
-        .body(pairs.collect::<Vec<String>>().join("&"))
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", by.reveal()))
+        .body(wanted.to_string())
 }
 
+/// A token for somebody else, in words of Google's own.
 #[derive(Deserialize)]
-struct Granted {
+#[serde(rename_all = "camelCase")]
+struct GrantedForOther {
     access_token: String,
-    expires_in: i64,
+    expire_time: String,
 }
 
-fn parse(body: &Bytes, now_secs: i64) -> Option<Token> {
-    let granted: Granted = serde_json::from_slice(body).ok()?;
-    let ends_secs = now_secs.checked_add(granted.expires_in)?;
-    let plain = granted.access_token.bytes().all(|byte| byte.is_ascii_graphic());
-    (plain && !granted.access_token.is_empty())
-        .then(|| Token { text: Secret::new(granted.access_token), ends_secs })
+fn granted_for_other(body: &Bytes) -> Option<crate::token::Token> {
+    let granted: GrantedForOther = serde_json::from_slice(body).ok()?;
+    let ends = DateTime::from_str(&granted.expire_time, Format::DateTimeWithOffset).ok()?;
+    token(granted.access_token, ends.secs())
 }
 
-/// Why a token was refused, in the words of who hands them out, which repeat no secret.
-#[derive(Deserialize)]
-struct Denied {
-    error: Option<String>,
-    error_description: Option<String>,
-}
-
-fn of_status(status: u16, body: &Bytes) -> Refused {
-    let denied: Option<Denied> = serde_json::from_slice(body).ok();
-    let words = denied.and_then(|denied| match (denied.error, denied.error_description) {
-        (Some(error), Some(words)) => Some(format!("{error}: {words}")),
-        (Some(words), None) | (None, Some(words)) => Some(words),
-        (None, None) => None,
-    });
-    let words = words.unwrap_or_else(|| format!("no token: HTTP {status}"));
-    // A login that has ended is 400 there, and a machine without an account 404.
-    let kind = kind_of_status(status).0;
-    let is_transient = matches!(kind, ErrorKind::Transient { .. });
-    refused(if is_transient { kind } else { ErrorKind::Denied }, &words)
-}
-
-fn refused(kind: ErrorKind, words: &str) -> Refused {
-    let is_transient = matches!(kind, ErrorKind::Transient { .. });
-    let trouble = if is_transient { Trouble::Unreachable } else { Trouble::BadCredentials };
-    let (code, message) = ("CredentialsFailed".to_owned(), words.to_owned());
-    Refused { kind, said: ProviderError { code, message, request_id: None, trouble } }
+/// The token in what a credential source says.
+fn subject(said: &str, format: &SubjectFormat) -> Option<String> {
+    let text = match format {
+        SubjectFormat::Text => said.trim().to_owned(),
+        SubjectFormat::Json { field } => {
+            let said: serde_json::Value = serde_json::from_str(said).ok()?;
+            said.get(field)?.as_str()?.to_owned()
+        }
+    };
+    (!text.is_empty()).then_some(text)
 }
 
 /// The key of a service account, from PEM.
@@ -259,14 +267,18 @@ fn key_pair(key: &Secret) -> Option<KeyPair> {
 }
 
 /// What a service account says of itself, signed (RFC 7523).
-fn assertion(account: &ServiceAccount, key: &KeyPair, now_secs: i64) -> Result<String, Refused> {
+fn assertion(
+    account: &ServiceAccount,
+    key: &KeyPair,
+    (scope, now_secs): (&str, i64),
+) -> Result<String, Refused> {
     let mut header = serde_json::json!({"alg": "RS256", "typ": "JWT"});
     if let Some(id) = &account.key_id {
         header["kid"] = id.as_str().into();
     }
     let claims = serde_json::json!({
         "iss": account.email,
-        "scope": SCOPE,
+        "scope": scope,
         "aud": account.token_url,
         "iat": now_secs,
         "exp": now_secs + ASSERTION_SECS,

@@ -12,21 +12,24 @@ use hyper::body::Incoming;
 
 use super::fault::Failure;
 
-/// How long a stream may stand still, in either direction, before it is given up.
-pub(super) const STALL_MAX: Duration = Duration::from_secs(20);
-
 /// The beginning of an answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     parts: http::response::Parts,
     body: Incoming,
     clock: Arc<dyn Clock>,
+    /// How long the body may stand still.
+    stall: Duration,
 }
 
 impl Answer {
-    pub(super) fn new(answer: http::Response<Incoming>, clock: Arc<dyn Clock>) -> Answer {
+    pub(super) fn new(
+        answer: http::Response<Incoming>,
+        clock: Arc<dyn Clock>,
+        stall: Duration,
+    ) -> Answer {
         let (parts, body) = answer.into_parts();
-        Answer { parts, body, clock }
+        Answer { parts, body, clock, stall }
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -57,10 +60,11 @@ impl Answer {
 
     /// The body, which may not stand still.
     pub(crate) fn stream(self) -> BoxStream<'static, Result<Bytes, Failure>> {
+        let stall = self.stall;
         let state = Some((self.body, self.clock));
-        futures::stream::unfold(state, |state| async {
+        futures::stream::unfold(state, move |state| async move {
             let (mut body, clock) = state?;
-            match next(&mut body, clock.as_ref()).await {
+            match next(&mut body, clock.as_ref(), stall).await {
                 Ok(Some(bytes)) => Some((Ok(bytes), Some((body, clock)))),
                 Ok(None) => None,
                 Err(failure) => Some((Err(failure), None)),
@@ -88,9 +92,13 @@ impl Answer {
 }
 
 /// The next piece of a body.
-async fn next(body: &mut Incoming, clock: &dyn Clock) -> Result<Option<Bytes>, Failure> {
+async fn next(
+    body: &mut Incoming,
+    clock: &dyn Clock,
+    stall: Duration,
+) -> Result<Option<Bytes>, Failure> {
     loop {
-        let frame = match select(body.frame(), clock.sleep(STALL_MAX)).await {
+        let frame = match select(body.frame(), clock.sleep(stall)).await {
             Either::Left((frame, _)) => frame,
             Either::Right(_) => return Err(Failure::Timeout("the answer stands still")),
         };

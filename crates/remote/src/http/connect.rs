@@ -2,7 +2,6 @@
 //! own roots.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::Matcher;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower_service::Service;
 
+use super::line::Line;
+use super::proxies::Proxies;
+use super::roots::Authorities;
 use super::sending::Sending;
 
 /// How long a connection may take.
@@ -39,15 +38,19 @@ pub(super) type Connector = HttpsConnector<Route>;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A client whose connections come about within `patience`.
-pub(super) fn client(patience: Duration) -> Client<Connector, Sending> {
+/// A client whose connections come about within `patience`, and that believes whom `authorities` has.
+pub(super) fn client(
+    patience: Duration,
+    authorities: &Authorities,
+    proxies: Proxies,
+) -> Client<Connector, Sending> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(patience.min(CONNECT_MAX)));
-    let route = Route { tcp, proxies: Arc::new(Matcher::from_env()) };
+    let route = Route { tcp, proxies };
     let connector = HttpsConnectorBuilder::new()
-        .with_tls_config(tls())
+        .with_tls_config(authorities.tls())
         .https_or_http()
         .enable_http1()
         .wrap_connector(route);
@@ -60,55 +63,40 @@ pub(super) fn client(patience: Duration) -> Client<Connector, Sending> {
         .build(connector)
 }
 
-fn tls() -> ClientConfig {
-    use hyper_rustls::ConfigBuilderExt as _;
-    let builder = || {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring has the protocol versions that rustls thinks safe")
-    };
-    match builder().with_native_roots() {
-        Ok(builder) => builder.with_no_client_auth(),
-        Err(error) => {
-            // Stores on plain HTTP can be used all the same; with TLS no one will be believed.
-            tracing::warn!(%error, "this machine has no root certificates");
-            builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-        }
-    }
-}
-
 /// The way to a server.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     tcp: HttpConnector,
-    proxies: Arc<Matcher>,
+    proxies: Proxies,
 }
 
 impl Service<Uri> for Route {
-    type Response = TokioIo<TcpStream>;
+    type Response = Line;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Line, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.tcp.poll_ready(context).map_err(Into::into)
     }
 
     fn call(&mut self, server: Uri) -> Self::Future {
-        // Plain HTTP is spoken with emulators and servers of one's own, which are near.
         let secure = server.scheme() == Some(&Scheme::HTTPS);
-        match self.proxies.intercept(&server).filter(|_| secure) {
+        match self.proxies.of(&server) {
             None => {
                 let connecting = self.tcp.call(server);
-                Box::pin(async move { Ok(connecting.await?) })
+                Box::pin(async move { Ok(Line::to_server(connecting.await?)) })
             }
-            Some(proxy) => {
+            Some(proxy) if secure => {
                 let mut tunnel = Tunnel::new(proxy.uri().clone(), self.tcp.clone());
                 if let Some(login) = proxy.basic_auth() {
                     tunnel = tunnel.with_auth(login.clone());
                 }
                 let connecting = tunnel.call(server);
-                Box::pin(async move { Ok(connecting.await?) })
+                Box::pin(async move { Ok(Line::to_server(connecting.await?)) })
+            }
+            Some(proxy) => {
+                let connecting = self.tcp.call(proxy.uri().clone());
+                Box::pin(async move { Ok(Line::to_proxy(connecting.await?)) })
             }
         }
     }

@@ -6,6 +6,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 
 use super::answer::Answer;
+use super::checksum::{Check, Checksum, Told};
 use super::fault::Failure;
 use super::text::parse_content_range;
 use crate::{Body, Error, ErrorKind, Key, Result, Version};
@@ -21,12 +22,12 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The body of an answer that says of itself that it is what was asked for. `found` is the version
-/// that it says it is of, `crc32c` the checksum that it says the whole object has.
+/// that it says it is of, `told` what the store says that the bytes come to.
 pub(crate) fn ranged(
     asked: Asked<'_>,
     answer: Answer,
     found: Option<&Version>,
-    crc32c: Option<u32>,
+    told: Told,
 ) -> Result<Body> {
     let Asked { key, range, version } = asked;
     let fail = |kind, words: &str| Err(Error::new(kind, OP, key).because(words));
@@ -47,31 +48,28 @@ pub(crate) fn ranged(
     if version.is_some_and(|version| found.is_some_and(|found| found != version)) {
         return fail(ErrorKind::Changed, "the answer is of another version");
     }
-    let check = if whole { crc32c.map(|want| Check { want, have: 0 }) } else { None };
+    let check = match told {
+        Told::OfAnswer(checksum) => Some(Check::new(checksum)),
+        Told::OfObject(checksum) if whole => Some(Check::new(checksum)),
+        Told::OfObject(_) | Told::Nothing => None,
+    };
     Ok(exactly(key.clone(), range.len(), answer.stream(), check))
 }
 
-/// All of a small body of `length` bytes, whose checksum is `crc32c` if that is known.
+/// All of a small body of `length` bytes, whose checksum is `checksum` if that is known.
 pub(crate) async fn collect(
     key: &Key,
     length: u64,
     answer: Answer,
-    crc32c: Option<u32>,
+    checksum: Option<Checksum>,
 ) -> Result<Bytes> {
-    let check = crc32c.map(|want| Check { want, have: 0 });
+    let check = checksum.map(Check::new);
     let mut body = exactly(key.clone(), length, answer.stream(), check);
     let mut whole = BytesMut::new();
     while let Some(piece) = body.next().await {
         whole.extend_from_slice(&piece?);
     }
     Ok(whole.freeze())
-}
-
-/// A checksum on its way.
-#[derive(Clone, Copy, Debug)]
-struct Check {
-    want: u32,
-    have: u32,
 }
 
 /// `stream` as it is, but for an error if it has more or fewer than `rest` bytes, or others than
@@ -110,8 +108,8 @@ fn step(
     match piece {
         Some(Ok(bytes)) if bytes.len() as u64 <= rest => {
             if let Some(check) = check {
-                check.have = base::crc32c_append(check.have, &bytes);
-                if bytes.len() as u64 == rest && check.have != check.want {
+                check.take(&bytes);
+                if bytes.len() as u64 == rest && !check.holds() {
                     return fail(ErrorKind::Corrupt, "the checksum is another");
                 }
             }

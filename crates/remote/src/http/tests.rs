@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, SystemClock};
+use base::{ByteRange, Clock, SystemClock, Timestamp};
 use bytes::Bytes;
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use http::Method;
+use hyper_util::client::proxy::matcher::Matcher;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::{Asked, Failure, Http, Request, collect, ranged};
-use crate::{ErrorKind, Key, Version};
+use super::recording::Recording;
+use super::{Asked, Checksum, Failure, Http, Request, Told, collect, ranged};
+use crate::{Authorities, ErrorKind, Key, Version};
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_given_up() {
@@ -19,6 +22,49 @@ async fn a_server_that_says_nothing_is_given_up() {
     let http = http(Duration::from_millis(100));
     let failed = http.send(get(&url)).await.err();
     assert_eq!(failed, Some(Failure::Timeout("no answer in time")));
+}
+
+/// A clock on which time flies.
+#[derive(Debug)]
+struct Hasty(SystemClock);
+
+impl Clock for Hasty {
+    fn wall(&self) -> Timestamp {
+        self.0.wall()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic() * HASTE
+    }
+
+    fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(delay / HASTE)
+    }
+}
+
+const HASTE: u32 = 100;
+
+#[tokio::test]
+async fn a_server_that_is_silent_is_given_up_also_when_it_is_sent_much() {
+    // Nobody accepts: the kernel takes what fits into its buffers.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let clock: Arc<dyn Clock> = Arc::new(Hasty(SystemClock::new()));
+    let http = Http::new(Duration::from_secs(5), &Authorities::default(), Arc::clone(&clock));
+    for (sent_bytes, work_bytes, secs_max) in
+        [(0, 1 << 20, 6), (2_000_000, 0, 9), (9_000_000, 0, 16), (64 << 20, 0, 12)]
+    {
+        let begun = clock.monotonic();
+        let request = Request {
+            work_bytes,
+            ..Request::new(Method::PUT, url.clone()).body(Bytes::from(vec![0; sent_bytes]))
+        };
+        let failed = http.send(request).await.err();
+        assert!(matches!(failed, Some(Failure::Timeout(_))), "{failed:?}");
+        // A machine that is busy does the rest more slowly.
+        let took = clock.monotonic().saturating_sub(begun);
+        assert!(took < Duration::from_secs(secs_max + 60), "{sent_bytes} bytes: {took:?}");
+    }
 }
 
 #[tokio::test]
@@ -65,7 +111,7 @@ async fn a_body_is_the_range_or_an_error() {
         let url = server(vec![&format!("HTTP/1.1 {answer}")]).await;
         let answer = patient().send(get(&url)).await.unwrap();
         let asked = Asked { key: &key, range, version: Some(&version) };
-        let got = match ranged(asked, answer, Some(&version), None) {
+        let got = match ranged(asked, answer, Some(&version), Told::Nothing) {
             Ok(body) => {
                 body.collect::<Vec<_>>().await.into_iter().collect::<Result<Vec<Bytes>, _>>()
             }
@@ -89,7 +135,7 @@ async fn a_body_of_another_version_is_not_handed_out() {
     let (key, range) = (Key::from("a"), ByteRange::new(0, 1).unwrap());
     let (named, found) = (Version::new("1"), Version::new("2"));
     let asked = Asked { key: &key, range, version: Some(&named) };
-    let error = ranged(asked, answer, Some(&found), None).err().unwrap();
+    let error = ranged(asked, answer, Some(&found), Told::Nothing).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Changed);
 }
 
@@ -100,9 +146,9 @@ async fn bytes_with_another_checksum_are_corrupt() {
     let key = Key::from("a");
     let answer = patient().send(get(&url)).await.unwrap();
     let good = base::crc32c(b"123456789");
-    assert_eq!(collect(&key, 9, answer, Some(good)).await.unwrap(), "123456789");
+    assert_eq!(collect(&key, 9, answer, Some(Checksum::Crc32c(good))).await.unwrap(), "123456789");
     let answer = patient().send(get(&url)).await.unwrap();
-    let error = collect(&key, 9, answer, Some(good ^ 1)).await.unwrap_err();
+    let error = collect(&key, 9, answer, Some(Checksum::Crc32c(good ^ 1))).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Corrupt);
 }
 
@@ -163,5 +209,19 @@ fn patient() -> Http {
 }
 
 fn http(patience: Duration) -> Http {
-    Http::new(patience, Arc::new(SystemClock::new()))
+    Http::new(patience, &Authorities::default(), Arc::new(SystemClock::new()))
+}
+
+#[tokio::test]
+async fn plain_http_goes_through_the_proxy_that_the_environment_names() {
+    let proxy = Recording::start(&["200 OK\r\n\r\n1"]).await;
+    let with_login = proxy.url().replace("http://", "http://name:pass@");
+    let proxies = Matcher::builder().http(with_login).build().into();
+    let http = Http::through(proxies, Arc::new(SystemClock::new()));
+    let answer = http.send(get("http://store.invalid/bucket/key?a=b")).await.unwrap();
+    assert_eq!(answer.bytes(1).await, Ok(Bytes::from("1")));
+    let asked = &proxy.asked()[0];
+    assert_eq!(asked.line, "GET http://store.invalid/bucket/key?a=b");
+    assert_eq!(asked.header("host"), "store.invalid");
+    assert_eq!(asked.header("proxy-authorization"), "Basic bmFtZTpwYXNz");
 }

@@ -95,10 +95,47 @@ pub(crate) fn parse_http_date(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use base::{ByteRange, Timestamp};
+    use proptest::prelude::*;
 
     use super::{
         decode, encode, encode_path, http_date, parse_content_range, parse_http_date, query,
     };
+
+    proptest! {
+        #[test]
+        fn any_key_survives_a_url(key: Vec<u8>) {
+            prop_assert_eq!(decode(&encode(&key)), Some(key.clone()));
+            prop_assert_eq!(decode(&encode_path(&key)), Some(key));
+        }
+
+        #[test]
+        fn any_escape_is_read_without_harm(text in "(%[0-9a-f+]{0,2}|\\PC){0,9}") {
+            // Nothing becomes longer by being read.
+            prop_assert!(decode(&text).is_none_or(|bytes| bytes.len() <= text.len()));
+        }
+
+        #[test]
+        fn any_content_range_is_read_without_harm(text in "(bytes )?[0-9*/ -]{0,40}|\\PC{0,30}") {
+            if let Some((Some(range), _)) = parse_content_range(&text) {
+                prop_assert!(range.start() < range.end());
+            }
+        }
+
+        #[test]
+        fn any_date_is_read_without_harm(
+            text in "([A-Z][a-z]{2}, )?[0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,20} [0-9:.]{0,12} GMT|\\PC{0,30}",
+        ) {
+            if let Some(time) = parse_http_date(&text) {
+                prop_assert_eq!(parse_http_date(&http_date(time)), Some(time));
+            }
+        }
+
+        #[test]
+        fn every_date_of_ours_is_read_as_it_was(secs in -60_000_000_000..250_000_000_000_i64) {
+            let time = Timestamp { secs, nanos: 0 };
+            prop_assert_eq!(parse_http_date(&http_date(time)), Some(time));
+        }
+    }
 
     #[test]
     fn every_byte_of_a_key_survives_a_url() {

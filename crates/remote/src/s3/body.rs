@@ -3,7 +3,7 @@
 use crate::http::{Answer, collect};
 use crate::{Error, ErrorKind, Fresh, Key, Result, Version};
 
-use super::direct;
+use super::{direct, text};
 
 /// All of a small object, unless it is the version `unless` or larger than `bytes_max`.
 pub(super) async fn whole(
@@ -21,6 +21,7 @@ pub(super) async fn whole(
         let error = Error::new(ErrorKind::Unsupported, op, key);
         return Err(error.because("the object is larger than wanted"));
     }
-    let bytes = collect(key, meta.size, answer, None).await?;
+    let checksum = text::checksum(|name| answer.header(name));
+    let bytes = collect(key, meta.size, answer, checksum).await?;
     Ok(Fresh::New(meta, bytes))
 }

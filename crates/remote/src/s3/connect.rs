@@ -12,6 +12,9 @@ use aws_config::profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvi
 use aws_config::provider_config::ProviderConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::provider::ProvideCredentials;
+use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future::ProvideCredentials as Providing;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
@@ -22,6 +25,9 @@ use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 
 use super::page::NoPages;
+use super::route::Routes;
+use super::terms::S3Terms;
+use crate::http::Authorities;
 
 /// How long a connection may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -33,6 +39,7 @@ const COPY_BYTES_MAX: u64 = 5 << 30;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// How long a stream may stand still before it is given up.
+const STALL_MIN: Duration = Duration::from_secs(5);
 const STALL_MAX: Duration = Duration::from_secs(20);
 
 /// How long the instance's own metadata service may take. Where there is none nothing answers.
@@ -52,8 +59,14 @@ pub struct S3Options {
     pub region: Option<String>,
     /// Where in a URL the bucket is.
     pub addressing: Addressing,
+    /// Which of Amazon's own servers.
+    pub endpoints: Endpoints,
+    /// On which terms objects are read and written.
+    pub terms: S3Terms,
     /// As whom to ask.
     pub credentials: Credentials,
+    /// Authorities that are believed besides the machine's own.
+    pub authorities: Authorities,
     /// How long a connection, and then the beginning of an answer, may take; at most the limits
     /// that hold anyway, 5 s and 30 s.
     pub patience: Duration,
@@ -70,6 +83,9 @@ impl S3Options {
             endpoint: None,
             region: None,
             addressing: Addressing::Auto,
+            endpoints: Endpoints::default(),
+            terms: S3Terms::default(),
+            authorities: Authorities::default(),
             credentials: Credentials::Default,
             patience: ANSWER_MAX,
             copy_bytes_max: COPY_BYTES_MAX,
@@ -86,6 +102,16 @@ pub enum Addressing {
     Virtual,
     /// In the path.
     Path,
+}
+
+/// Which of Amazon's own servers to ask; what is not asked for here, the environment or the profile may
+/// ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Those whose cryptography is certified (FIPS 140).
+    pub fips: bool,
+    /// Those that can be reached by IPv6 as well.
+    pub dual_stack: bool,
 }
 
 /// As whom to ask.
@@ -121,7 +147,7 @@ impl fmt::Debug for Credentials {
 
 /// A client for the bucket, in its region, and as whom it asks.
 pub(super) async fn client(options: &S3Options) -> (Client, Option<SharedCredentialsProvider>) {
-    let http = http_client();
+    let http = http_client(&options.authorities);
     let metadata_service = metadata_service(&http);
     let region = region(options, &metadata_service).await;
     let (client, provider) =
@@ -135,7 +161,7 @@ pub(super) async fn client(options: &S3Options) -> (Client, Option<SharedCredent
     }
 }
 
-async fn client_in(
+pub(super) async fn client_in(
     options: &S3Options,
     http: &SharedHttpClient,
     metadata_service: imds::Client,
@@ -152,12 +178,14 @@ async fn client_in(
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
         .stalled_stream_protection(
-            StalledStreamProtectionConfig::enabled().grace_period(STALL_MAX).build(),
+            StalledStreamProtectionConfig::enabled()
+                .grace_period(options.patience.clamp(STALL_MIN, STALL_MAX))
+                .build(),
         )
         // We send and keep our own.
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
-    let provider = credentials(options, http, metadata_service, region).await;
+    let provider = credentials(options, http, metadata_service, region);
     let loader = match &options.credentials {
         Credentials::Profile(name) => loader.profile_name(name),
         Credentials::Default | Credentials::Anonymous | Credentials::Static { .. } => loader,
@@ -170,6 +198,9 @@ async fn client_in(
         Some(endpoint) => loader.endpoint_url(endpoint),
         None => loader,
     };
+    let Endpoints { fips, dual_stack } = options.endpoints;
+    let loader = if fips { loader.use_fips(true) } else { loader };
+    let loader = if dual_stack { loader.use_dual_stack(true) } else { loader };
     let shared = loader.load().await;
     let in_path = match options.addressing {
         Addressing::Auto => shared.endpoint_url().is_some(),
@@ -178,37 +209,28 @@ async fn client_in(
     };
     let config = aws_sdk_s3::config::Builder::from(&shared)
         .force_path_style(in_path)
+        // The name of an access point says where it is.
+        .use_arn_region(true)
         .interceptor(NoPages)
         .build();
     (Client::from_conf(config), provider)
 }
 
 /// As whom to ask, if not as no one.
-async fn credentials(
+fn credentials(
     options: &S3Options,
     http: &SharedHttpClient,
     metadata_service: imds::Client,
     region: Region,
 ) -> Option<SharedCredentialsProvider> {
-    let provider_config = ProviderConfig::without_region()
-        .with_http_client(http.clone())
-        .with_region(Some(region.clone()));
+    let http = http.clone();
+    let anew = move |profile| {
+        Some(SharedCredentialsProvider::new(Anew { http, metadata_service, region, profile }))
+    };
     match &options.credentials {
         Credentials::Anonymous => None,
-        Credentials::Default => {
-            let chain = DefaultCredentialsChain::builder()
-                .configure(provider_config)
-                // Without it the chain would look for one itself, and wait for the machine's.
-                .region(region)
-                .imds_client(metadata_service);
-            Some(SharedCredentialsProvider::new(chain.build().await))
-        }
-        Credentials::Profile(name) => {
-            let profile = ProfileFileCredentialsProvider::builder()
-                .configure(&provider_config)
-                .profile_name(name);
-            Some(SharedCredentialsProvider::new(profile.build()))
-        }
+        Credentials::Default => anew(None),
+        Credentials::Profile(name) => anew(Some(name.clone())),
         Credentials::Static { access_key_id, secret_access_key, session_token } => {
             let (id, secret) = (access_key_id.clone(), secret_access_key.clone());
             let credentials = aws_sdk_s3::config::Credentials::new(
@@ -221,6 +243,52 @@ async fn credentials(
             Some(SharedCredentialsProvider::new(credentials))
         }
     }
+}
+
+/// Where the library looks for credentials, begun anew each time: it reads files once, and they may have
+/// others by then.
+#[derive(Debug)]
+struct Anew {
+    http: SharedHttpClient,
+    metadata_service: imds::Client,
+    region: Region,
+    /// The profile to look in and nowhere else.
+    profile: Option<String>,
+}
+
+impl Anew {
+    async fn ask(&self) -> Result<aws_sdk_s3::config::Credentials, CredentialsError> {
+        let config = ProviderConfig::without_region()
+            .with_http_client(self.http.clone())
+            .with_region(Some(self.region.clone()));
+        if let Some(name) = &self.profile {
+            let profile = ProfileFileCredentialsProvider::builder().configure(&config);
+            return profile.profile_name(name).build().provide_credentials().await;
+        }
+        let chain = DefaultCredentialsChain::builder()
+            .configure(config)
+            // Without it the chain would look for one itself, and wait for the machine's.
+            .region(self.region.clone())
+            .imds_client(self.metadata_service.clone());
+        chain.build().await.provide_credentials().await
+    }
+}
+
+impl ProvideCredentials for Anew {
+    fn provide_credentials<'a>(&'a self) -> Providing<'a>
+    where
+        Self: 'a,
+    {
+        Providing::new(self.ask())
+    }
+}
+
+/// A client for what is of no bucket.
+pub(super) async fn client_of_account(options: &S3Options) -> Client {
+    let http = http_client(&options.authorities);
+    let metadata_service = metadata_service(&http);
+    let region = region(options, &metadata_service).await;
+    client_in(options, &http, metadata_service, region).await.0
 }
 
 /// The region to begin with: asked for, configured, or the machine's own.
@@ -256,7 +324,7 @@ async fn bucket_region(client: &Client, bucket: &str) -> Option<Region> {
     Some(Region::new(region))
 }
 
-fn metadata_service(http: &SharedHttpClient) -> imds::Client {
+pub(super) fn metadata_service(http: &SharedHttpClient) -> imds::Client {
     imds::Client::builder()
         .configure(&ProviderConfig::without_region().with_http_client(http.clone()))
         .max_attempts(1)
@@ -265,14 +333,33 @@ fn metadata_service(http: &SharedHttpClient) -> imds::Client {
         .build()
 }
 
-/// HTTP/1.1 over TLS, through the environment's proxy if it names one; idle connections are kept.
-fn http_client() -> SharedHttpClient {
-    Builder::new().build_with_connector_fn(|settings, components| {
-        let mut connector = Connector::builder().proxy_config(ProxyConfig::from_env());
+/// HTTP/1.1 over TLS, through the environment's proxy if it names one for the server; idle connections are
+/// kept.
+pub(super) fn http_client(authorities: &Authorities) -> SharedHttpClient {
+    authorities.sdk_client(|| new_http_client(authorities))
+}
+
+fn new_http_client(authorities: &Authorities) -> SharedHttpClient {
+    let own = tls::TrustStore::default();
+    let believed = match authorities.bundle() {
+        Some(bundle) => own.with_pem_certificate(bundle.pem()),
+        None => own,
+    };
+    let tls_context = tls::TlsContext::builder().with_trust_store(believed).build();
+    let tls_context = tls_context.expect("it has nothing that could be wrong");
+    let [proxied, straight] = [ProxyConfig::from_env(), ProxyConfig::disabled()]
+        .map(|proxy| client_through(proxy, tls_context.clone()));
+    SharedHttpClient::new(Routes { proxied, straight })
+}
+
+fn client_through(proxy: ProxyConfig, tls_context: tls::TlsContext) -> SharedHttpClient {
+    Builder::new().build_with_connector_fn(move |settings, components| {
+        let mut connector = Connector::builder().proxy_config(proxy.clone());
         connector.set_connector_settings(settings.cloned());
         connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
         let ring = tls::rustls_provider::CryptoMode::Ring;
-        connector.tls_provider(tls::Provider::Rustls(ring)).build()
+        let connector = connector.tls_provider(tls::Provider::Rustls(ring));
+        connector.tls_context(tls_context.clone()).build()
     })
 }
 

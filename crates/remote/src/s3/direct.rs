@@ -4,27 +4,35 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime};
 
-use base::Clock;
 use bytes::Bytes;
 use http::Method;
 
 use super::fault;
-use super::keys::{Keys, system_time};
+use super::keys::Keys;
 use super::named::{self, name};
 use super::place::Place;
 use super::sign::{self, Payload, Unsigned};
+use super::terms::Header;
+use super::there::{Skew, There};
 use crate::http::{Answer, Http, Request, encode_path, parse_http_date, query};
 use crate::{Error, ErrorKind, Key, Meta, Metadata, Result, Version};
 
 /// What the name of a header begins with that is part of an object's metadata.
 const METADATA: &str = "x-amz-meta-";
 
+/// Whom a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Object,
+    Bucket,
+}
+
 /// A request to be: what it is for, and what goes with it.
+#[derive(Clone)]
 pub(super) struct Call<'a> {
     op: &'static str,
+    target: Target,
     key: &'a Key,
     method: Method,
     query: Vec<(&'static str, String)>,
@@ -35,7 +43,16 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     pub(super) fn new(op: &'static str, method: Method, key: &'a Key) -> Call<'a> {
         let (query, headers, body) = (Vec::new(), Vec::new(), Bytes::new());
-        Call { op, key, method, query, headers, body }
+        Call { op, target: Target::Object, key, method, query, headers, body }
+    }
+
+    /// A question to the bucket itself about keys that begin with `prefix`.
+    pub(super) fn of_bucket(
+        op: &'static str,
+        prefix: &'a Key,
+        query: Vec<(&'static str, String)>,
+    ) -> Call<'a> {
+        Call { target: Target::Bucket, query, ..Call::new(op, Method::GET, prefix) }
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Call<'a> {
@@ -55,6 +72,12 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// With what the bucket's terms say of it.
+    pub(super) fn terms(mut self, headers: Vec<Header>) -> Call<'a> {
+        self.headers.extend(headers.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self
+    }
+
     pub(super) fn metadata(mut self, metadata: &Metadata) -> Call<'a> {
         let named =
             metadata.iter().map(|(name, value)| (format!("{METADATA}{name}"), value.clone()));
@@ -72,7 +95,7 @@ impl<'a> Call<'a> {
 #[derive(Clone)]
 pub(super) struct Asker {
     pub(super) http: Http,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) there: Arc<There>,
     /// As whom; `None` is no one.
     pub(super) keys: Option<Arc<Keys>>,
     pub(super) payload: Payload,
@@ -82,12 +105,7 @@ pub(super) struct Asker {
 pub(super) struct Direct {
     asker: Asker,
     place: Place,
-    /// By so many seconds the server's clock is before ours. It refuses what is signed at another time.
-    skew_secs: AtomicI64,
 }
-
-/// Clocks that differ by less are the same.
-const SKEW_SECS_MIN: i64 = 60;
 
 impl fmt::Debug for Direct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,71 +115,53 @@ impl fmt::Debug for Direct {
 
 impl Direct {
     pub(super) fn new(asker: Asker, place: Place) -> Direct {
-        Direct { asker, place, skew_secs: AtomicI64::new(0) }
+        Direct { asker, place }
     }
 
     /// Sends a call for the object of its key; an answer that is no success is an error, but for 304.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer> {
-        let Call { op, key, method, query: pairs, mut headers, body } = call;
-        let Asker { http, clock, keys, payload } = &self.asker;
-        let path = encode_path(name(op, key)?.as_bytes());
+        let Call { op, target, key, method, query: pairs, mut headers, body } = call;
+        let Asker { http, there, keys, payload } = &self.asker;
+        let path = match target {
+            Target::Object => encode_path(name(op, key)?.as_bytes()),
+            Target::Bucket => String::new(),
+        };
         let url = format!("{}{path}{}", self.place.url, query(&pairs));
+        let mut signer = None;
         if let (Some(region), Some(keys)) = (&self.place.region, keys) {
             let credentials =
                 keys.now().await.map_err(|error| fault::of_credentials(op, key, &error))?;
             let hash = sign::hash(&body, *payload).await;
-            let (headers_now, time) = (&headers[..], self.time_there(clock.as_ref()));
+            let (headers_now, time) = (&headers[..], there.now());
             let unsigned =
                 Unsigned { method: &method, url: &url, headers: headers_now, hash: &hash };
             let signed = sign::signature(&unsigned, &credentials, (region, time));
             headers.extend(signed.map_err(|error| {
                 Error::new(ErrorKind::Unsupported, op, key).because(error.to_string())
             })?);
+            signer = Some((keys, credentials));
         }
         let request = Request { headers, ..Request::new(method, url).body(body) };
         let sent = http.send(request).await;
         let answer = sent.map_err(|failure| failure.into_error(op, key))?;
-        let skew = self.learn_skew(&answer, clock.as_ref());
+        let skew = there.learn(answer.header("date"));
         if answer.is_success() || answer.status() == 304 {
             return Ok(answer);
         }
         let error = fault::of_answer(op, key, answer).await;
-        match skew {
+        let is_denied = error.kind == ErrorKind::Denied;
+        match (skew, signer) {
             // Perhaps for this alone.
-            Skew::Other if error.kind == ErrorKind::Denied => Err(fault::in_passing(error)),
-            Skew::Other | Skew::Same => Err(error),
+            (Skew::Other, _) if is_denied => Err(fault::in_passing(error)),
+            (Skew::Same, Some((keys, credentials)))
+                if is_denied && error.trouble().is_of_credentials() =>
+            {
+                let is_over = keys.renewed(&credentials).await;
+                Err(if is_over { fault::in_passing(error) } else { error })
+            }
+            (Skew::Other | Skew::Same, _) => Err(error),
         }
     }
-
-    /// What time it is where the bucket is.
-    fn time_there(&self, clock: &dyn Clock) -> SystemTime {
-        let skew = self.skew_secs.load(Ordering::Relaxed);
-        let skew_size = Duration::from_secs(skew.unsigned_abs());
-        let here = system_time(clock);
-        let there =
-            if skew < 0 { here.checked_sub(skew_size) } else { here.checked_add(skew_size) };
-        there.unwrap_or(here)
-    }
-
-    fn learn_skew(&self, answer: &Answer, clock: &dyn Clock) -> Skew {
-        let Some(there) = answer.header("date").and_then(parse_http_date) else {
-            return Skew::Same;
-        };
-        let skew = there.secs.saturating_sub(clock.wall().secs);
-        let known = self.skew_secs.load(Ordering::Relaxed);
-        if skew.saturating_sub(known).saturating_abs() < SKEW_SECS_MIN {
-            return Skew::Same;
-        }
-        self.skew_secs.store(skew, Ordering::Relaxed);
-        Skew::Other
-    }
-}
-
-/// Whether the clocks differ otherwise than was known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Skew {
-    Same,
-    Other,
 }
 
 /// What an answer says of the object that it is about.

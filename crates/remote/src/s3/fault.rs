@@ -1,13 +1,12 @@
 //! What S3's errors ask of the caller: one table of codes, one of statuses.
 
-use std::time::Duration;
-
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::RequestId as _;
 
-use crate::http::Answer;
+use super::there::WrongTime;
+use crate::http::{Answer, parse_http_date, retry_after};
 use crate::{Condition, Error, ErrorKind, Key, ProviderError, Trouble, xml};
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
@@ -21,6 +20,9 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     let (kind, provider) = match error {
+        _ if find::<WrongTime>(error).is_some() => {
+            (TRANSIENT, said("RequestTimeTooSkewed", error, Trouble::BadCredentials))
+        }
         SdkError::ServiceError(service) => {
             of_raw(service.raw(), service.err().code(), service.err().message())
         }
@@ -111,8 +113,12 @@ fn of_status<'a>(
     (code, message): (Option<&str>, Option<&str>),
 ) -> (ErrorKind, ProviderError) {
     let (mut kind, trouble) = code.and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
-    if let ErrorKind::Transient { retry_after } = &mut kind {
-        *retry_after = header("retry-after").and_then(retry_after_of);
+    if let ErrorKind::Transient { retry_after: asked } = &mut kind {
+        *asked = header("retry-after").and_then(|wait| {
+            // A date is compared with the store's own, whatever our clock says.
+            let now_secs = header("date").and_then(parse_http_date).map(|now| now.secs);
+            retry_after(wait, now_secs.unwrap_or(i64::MAX))
+        });
     }
     let code = code.map_or_else(|| format!("HTTP {status}"), str::to_owned);
     let mut message = message.unwrap_or("no further words").to_owned();
@@ -122,10 +128,6 @@ fn of_status<'a>(
         message = format!("{message} (the bucket is in {region})");
     }
     (kind, ProviderError { code, message, request_id: None, trouble })
-}
-
-fn retry_after_of(header: &str) -> Option<Duration> {
-    header.trim().parse().ok().map(Duration::from_secs)
 }
 
 fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
@@ -171,9 +173,10 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "StorageFull"
         | "XMinioStorageFull"
         | "XMinioAdminBucketQuotaExceeded" => (ErrorKind::Full, Trouble::Other),
-        // Archived: there, but not to be read before it is restored.
-        "InvalidObjectState"
-        | "InvalidRange"
+        "InvalidObjectState" | "ObjectNotInActiveTierError" => {
+            (ErrorKind::Archived, Trouble::Archived)
+        }
+        "InvalidRange"
         | "EntityTooLarge"
         | "EntityTooSmall"
         | "InvalidPart"
@@ -255,6 +258,7 @@ mod tests {
             ("SignatureDoesNotMatch", ErrorKind::Denied, Trouble::BadCredentials),
             ("PermanentRedirect", ErrorKind::Denied, Trouble::WrongRegion),
             ("XMinioStorageFull", ErrorKind::Full, Trouble::Other),
+            ("InvalidObjectState", ErrorKind::Archived, Trouble::Archived),
         ] {
             assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");
         }

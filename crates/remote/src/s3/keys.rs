@@ -37,7 +37,9 @@ pub(super) struct Keys {
 #[derive(Clone, Debug)]
 struct Known {
     credentials: Credentials,
-    /// They are not asked for again before this.
+    /// When somebody asked last, be it in vain.
+    asked: Duration,
+    /// They are not asked for again before this, if the store takes them.
     until: Duration,
 }
 
@@ -73,6 +75,32 @@ impl Keys {
         }
     }
 
+    /// The store does not take `refused`. Whether there are others now: who gives them out is asked, but
+    /// not all the time.
+    pub(super) async fn renewed(&self, refused: &Credentials) -> bool {
+        let _asking = self.asking.lock().await;
+        let known = self.known.read().clone();
+        if let Some(known) = known {
+            if !is_same(&known.credentials, refused) {
+                return true;
+            }
+            if self.clock.monotonic() < known.asked + AGAIN_AFTER {
+                return false;
+            }
+        }
+        match self.ask().await {
+            Ok(credentials) => {
+                self.know(&credentials, self.use_for(&credentials));
+                !is_same(&credentials, refused)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the store does not take these credentials, and there are no others");
+                self.know(refused, AGAIN_AFTER);
+                false
+            }
+        }
+    }
+
     async fn ask(&self) -> Result<Credentials, CredentialsError> {
         let asking = std::pin::pin!(self.provider.provide_credentials());
         match select(asking, self.clock.sleep(ANSWER_MAX)).await {
@@ -82,8 +110,9 @@ impl Keys {
     }
 
     fn know(&self, credentials: &Credentials, time: Duration) {
-        let until = self.clock.monotonic() + time;
-        *self.known.write() = Some(Known { credentials: credentials.clone(), until });
+        let asked = self.clock.monotonic();
+        let until = asked + time;
+        *self.known.write() = Some(Known { credentials: credentials.clone(), asked, until });
     }
 
     fn fresh(&self) -> Option<Credentials> {
@@ -112,6 +141,14 @@ impl Keys {
     fn wall(&self) -> SystemTime {
         system_time(self.clock.as_ref())
     }
+}
+
+fn is_same(a: &Credentials, b: &Credentials) -> bool {
+    let of = |credentials: &Credentials| {
+        let token = credentials.session_token().map(str::to_owned);
+        (credentials.access_key_id().to_owned(), token)
+    };
+    of(a) == of(b) && a.secret_access_key() == b.secret_access_key()
 }
 
 /// Now, as the library says it.
@@ -243,5 +280,20 @@ mod tests {
         assert_eq!(name(&keys).await, "2", "nobody gives others");
         clock.advance(AGAIN_AFTER);
         assert_eq!(name(&keys).await, "4");
+    }
+
+    #[tokio::test]
+    async fn what_the_store_does_not_take_is_asked_for_again_and_not_all_the_time() {
+        let (keys, clock) = keys(true);
+        let first = keys.now().await.unwrap();
+        assert!(!keys.renewed(&first).await, "they were asked for just now");
+        clock.advance(AGAIN_AFTER);
+        assert!(keys.renewed(&first).await);
+        assert_eq!(name(&keys).await, "2");
+        assert!(keys.renewed(&first).await, "somebody else has asked");
+        let second = keys.now().await.unwrap();
+        clock.advance(AGAIN_AFTER);
+        assert!(!keys.renewed(&second).await, "nobody gives others");
+        assert_eq!(name(&keys).await, "2");
     }
 }

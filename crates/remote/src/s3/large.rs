@@ -1,10 +1,13 @@
 //! Copies of objects that are too large for one request: in parts, inside the store.
 
 use aws_sdk_s3::operation::head_object::HeadObjectOutput;
+use aws_sdk_s3::types::Tag;
 use base::ByteRange;
 use futures::{StreamExt as _, TryStreamExt as _};
 
+use super::terms::Purpose;
 use super::{S3, fault, name};
+use crate::http::encode;
 use crate::{
     Condition, Error, ErrorKind, Key, Original, PartNumber, PartTag, Remote as _, Result, UploadId,
     Version,
@@ -31,11 +34,16 @@ impl S3 {
     ) -> Result<Version> {
         let from = original.key;
         let request = self.client.head_object().bucket(&self.bucket).key(name(OP, from)?);
+        let request = self.on_terms(request.customize(), Purpose::Read);
         let head = request.send().await.map_err(|error| fault::of_call(OP, from, &error))?;
         if head.e_tag() != Some(original.version.as_str()) {
             return Err(Error::new(ErrorKind::Changed, OP, from));
         }
-        let upload = self.begin_copy(&head, to).await?;
+        let tags = match self.terms.tags_anew(from, to) {
+            Some(tags) => Some(tags),
+            None => self.tags_kept(from, to).await?,
+        };
+        let upload = self.begin_copy(&head, to, tags).await?;
         let copied = self.copy_parts(original, to, &upload, condition).await;
         if copied.is_err()
             && let Err(error) = self.upload_abort(to, &upload).await
@@ -45,7 +53,38 @@ impl S3 {
         copied
     }
 
-    async fn begin_copy(&self, head: &HeadObjectOutput, to: &Key) -> Result<UploadId> {
+    /// The tags of an object as a header spells them, or those that the rules have for its new name if its own
+    /// are not to be had; `None` if there are none. A copy in one request keeps them without being asked.
+    async fn tags_kept(&self, key: &Key, to: &Key) -> Result<Option<String>> {
+        let request = self.client.get_object_tagging().bucket(&self.bucket).key(name(OP, key)?);
+        let request = self.on_terms(request.customize(), Purpose::Other);
+        let tags = match request.send().await.map_err(|error| fault::of_call(OP, key, &error)) {
+            Ok(found) => found.tag_set,
+            // Many stores know no tags, some say of an object without any that there are none, and whoever may
+            // not see them may still move the object.
+            Err(error)
+                if matches!(
+                    error.kind,
+                    ErrorKind::Unsupported | ErrorKind::Denied | ErrorKind::NotFound
+                ) =>
+            {
+                tracing::warn!(%error, "a large object is copied without its tags, if it has any");
+                return Ok(self.terms.tags_of_new(to));
+            }
+            Err(error) => return Err(error),
+        };
+        let spelt =
+            |tag: &Tag| format!("{}={}", encode(tag.key.as_bytes()), encode(tag.value.as_bytes()));
+        let text = tags.iter().map(spelt).collect::<Vec<String>>().join("&");
+        Ok((!text.is_empty()).then_some(text))
+    }
+
+    async fn begin_copy(
+        &self,
+        head: &HeadObjectOutput,
+        to: &Key,
+        tags: Option<String>,
+    ) -> Result<UploadId> {
         let request = self
             .client
             .create_multipart_upload()
@@ -56,7 +95,10 @@ impl S3 {
             .set_content_encoding(head.content_encoding.clone())
             .set_content_language(head.content_language.clone())
             .set_content_disposition(head.content_disposition.clone())
-            .set_cache_control(head.cache_control.clone());
+            .set_cache_control(head.cache_control.clone())
+            .set_tagging(tags)
+            .customize();
+        let request = self.on_terms(request, Purpose::CopyInParts);
         let begun = request.send().await.map_err(|error| fault::of_call(OP, to, &error))?;
         let missing = || Error::new(ErrorKind::Corrupt, OP, to).because("the answer has no id");
         begun.upload_id.map(UploadId).ok_or_else(missing)

@@ -3,6 +3,7 @@
 use aws_sdk_s3::types::EncodingType;
 use base::ByteRange;
 
+use super::terms::Purpose;
 use super::{S3, fault, name, number, patient, text, version_of};
 use crate::http::range_header;
 use crate::{
@@ -45,7 +46,8 @@ impl S3 {
             .set_copy_source_range((!whole).then(|| range_header(range)))
             .customize()
             .config_override(patient());
-        let sent = request.send().await.map_err(|error| fault::of_call(op, from, &error))?;
+        let request = self.on_terms(request, Purpose::PartCopy);
+        let sent = self.in_time((op, from), range.len(), request.send()).await?;
         let copied = sent.copy_part_result;
         let crc32c = copied.as_ref().and_then(|copied| copied.checksum_crc32_c.clone());
         let version = version_of(op, to, copied.and_then(|copied| copied.e_tag))?;
@@ -68,7 +70,9 @@ impl S3 {
                 .encoding_type(EncodingType::Url)
                 .max_uploads(PAGE_UPLOADS)
                 .set_key_marker(key_marker)
-                .set_upload_id_marker(id_marker);
+                .set_upload_id_marker(id_marker)
+                .customize();
+            let request = self.on_terms(request, Purpose::Other);
             let page = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
             for upload in page.uploads() {
                 let of = upload.key().and_then(text::decode_listed).ok_or_else(garbled)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextRef;
-use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_s3::config::{ConfigBag, Credentials, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
 
 use super::fault;
@@ -13,6 +13,8 @@ use crate::{Error, ErrorKind, Key, Result};
 
 /// A key that is the same however it is spelt.
 const KEY: &str = "k";
+
+const OP: &str = "connect";
 
 /// Where a bucket is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,28 +28,33 @@ pub(super) struct Place {
 impl Place {
     /// The place of `bucket`.
     pub(super) async fn of(client: &Client, bucket: &str) -> Result<Place> {
-        let heard = Heard::default();
-        let request = client.head_object().bucket(bucket).key(KEY);
-        let ready = request.customize().interceptor(heard.clone()).send().await;
-        let (op, key) = ("connect", Key::from(bucket));
-        let Some(Ready { url, authorization }) = heard.0.get() else {
-            let error = ready.expect_err("it is never sent");
-            return Err(fault::of_call(op, &key, &error));
-        };
+        let Ready { url, authorization } = Ready::of(client, bucket).await?;
+        let key = Key::from(bucket);
         let refuse =
-            |words: &str| Error::new(ErrorKind::Unsupported, op, &key).because(words.to_owned());
+            |words: &str| Error::new(ErrorKind::Unsupported, OP, &key).because(words.to_owned());
         let path = url.split('?').next().unwrap_or_default();
         let url = path.strip_suffix(KEY).filter(|url| url.ends_with('/'));
         let url = url.ok_or_else(|| refuse("no URL for keys of this bucket"))?.to_owned();
         let region = match authorization {
             None => None,
             Some(authorization) => {
-                let region = region_of(authorization);
+                let region = region_of(&authorization);
                 Some(region.ok_or_else(|| refuse("requests of this bucket are signed otherwise"))?)
             }
         };
         Ok(Place { url, region })
     }
+}
+
+/// Whether TLS keeps others out of what is sent for `bucket`; that shows without credentials.
+pub(super) async fn is_private(client: &Client, bucket: &str) -> Result<bool> {
+    let nobody = Credentials::new("nobody", "", None, None, "place");
+    let config = client.config().to_builder().credentials_provider(nobody);
+    // A session would be asked for.
+    let config = config.disable_s3_express_session_auth(true).build();
+    let Ready { url, .. } = Ready::of(&Client::from_conf(config), bucket).await?;
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    Ok(scheme.eq_ignore_ascii_case("https"))
 }
 
 /// The region of `AWS4-HMAC-SHA256 Credential=name/date/region/s3/aws4_request, …`.
@@ -63,10 +70,23 @@ fn region_of(authorization: &str) -> Option<String> {
 }
 
 /// A request that could be sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ready {
     url: String,
     authorization: Option<String>,
+}
+
+impl Ready {
+    async fn of(client: &Client, bucket: &str) -> Result<Ready> {
+        let heard = Heard::default();
+        let request = client.head_object().bucket(bucket).key(KEY);
+        let sent = request.customize().interceptor(heard.clone()).send().await;
+        if let Some(ready) = heard.0.get() {
+            return Ok(ready.clone());
+        }
+        let error = sent.expect_err("it is never sent");
+        Err(fault::of_call(OP, &Key::from(bucket), &error))
+    }
 }
 
 /// Listens for it, and holds it back.
@@ -93,9 +113,11 @@ impl Intercept for Heard {
 
 #[cfg(test)]
 mod tests {
+    use aws_config::Region;
+
     use super::{Place, region_of};
     use crate::s3::connect;
-    use crate::{Addressing, Credentials, S3Options};
+    use crate::{Addressing, Credentials, Endpoints, S3Options};
 
     #[test]
     fn the_region_is_the_one_of_the_signature() {
@@ -130,6 +152,46 @@ mod tests {
             let (client, _) = connect::client(&options).await;
             let place = Place::of(&client, &options.bucket).await.unwrap();
             assert_eq!((&place.url[..], place.region.as_deref()), (url, region));
+        }
+    }
+
+    #[tokio::test]
+    async fn amazon_has_servers_of_several_kinds() {
+        let endpoints = |fips, dual_stack| Endpoints { fips, dual_stack };
+        let access_point = "arn:aws:s3:eu-west-3:123456789012:accesspoint/lab";
+        for (bucket, endpoints, url) in [
+            ("bucket", endpoints(false, false), "https://bucket.s3.us-east-1.amazonaws.com/"),
+            ("bucket", endpoints(true, false), "https://bucket.s3-fips.us-east-1.amazonaws.com/"),
+            (
+                "bucket",
+                endpoints(false, true),
+                "https://bucket.s3.dualstack.us-east-1.amazonaws.com/",
+            ),
+            (
+                "bucket",
+                endpoints(true, true),
+                "https://bucket.s3-fips.dualstack.us-east-1.amazonaws.com/",
+            ),
+            (
+                access_point,
+                endpoints(false, false),
+                "https://lab-123456789012.s3-accesspoint.eu-west-3.amazonaws.com/",
+            ),
+        ] {
+            let credentials = Credentials::Static {
+                access_key_id: "name".to_owned(),
+                secret_access_key: "hush".to_owned(),
+                session_token: None,
+            };
+            let options = S3Options { endpoints, credentials, ..S3Options::new(bucket) };
+            let http = connect::http_client(&crate::Authorities::default());
+            let machine = connect::metadata_service(&http);
+            let region = Region::new("us-east-1");
+            let (client, _) = connect::client_in(&options, &http, machine, region).await;
+            let place = Place::of(&client, bucket).await.unwrap();
+            assert_eq!(place.url, url);
+            let region = if bucket == access_point { "eu-west-3" } else { "us-east-1" };
+            assert_eq!(place.region.as_deref(), Some(region), "{url}");
         }
     }
 }

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 
 use crate::http::recording::Recording;
 use crate::{
-    Addressing, Condition, Credentials, ErrorKind, Key, Metadata, PartNumber, PutOptions, Remote,
-    S3, S3Options, UploadId, Version,
+    Addressing, Condition, Credentials, ErrorKind, Key, Metadata, Original, PartNumber, PartTag,
+    PutOptions, Remote, S3, S3Options, Trouble, UploadId, Version,
 };
 
 /// A clock that goes, but from one time of day.
@@ -126,6 +126,11 @@ async fn an_answer_that_is_no_success_says_what_to_do_next() {
         ("412 No\r\n\r\n", ErrorKind::Changed, "412"),
         ("503 Slow\r\nretry-after: 7\r\n\r\n", transient(Some(7)), "503"),
         (
+            "503 Slow\r\ndate: Tue, 14 Nov 2023 23:13:20 GMT\r\nretry-after: Tue, 14 Nov 2023 23:13:29 GMT\r\n\r\n",
+            transient(Some(9)),
+            "503",
+        ),
+        (
             "301 Else\r\nx-amz-bucket-region: us-west-1\r\n\r\n<Error><Code>PermanentRedirect</Code></Error>",
             ErrorKind::Denied,
             "us-west-1",
@@ -164,4 +169,156 @@ async fn a_clock_that_is_wrong_is_put_right_by_the_servers() {
         .map(|asked| asked.header("x-amz-date").to_owned())
         .collect::<Vec<_>>();
     assert_eq!(dates, ["20231114T221320Z", "20231114T231320Z", "20231114T231320Z"]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_wrong_is_put_right_whichever_way_the_store_is_asked() {
+    // The library has the machine's own clock.
+    let soon = SystemClock::new().wall().secs + 3600;
+    let date = format!("date: {}\r\n", crate::http::http_date(Timestamp { secs: soon, nanos: 0 }));
+    let skewed = format!("403 No\r\n{date}\r\n<Error><Code>RequestTimeTooSkewed</Code></Error>");
+    let deleted = format!("204 No\r\n{date}\r\n");
+    let found = format!("200 OK\r\n{date}etag: \"1\"\r\n\r\n");
+    let denied = format!("403 No\r\n{date}\r\n<Error><Code>AccessDenied</Code></Error>");
+    let server = Recording::start(&[&skewed, &deleted, &found, &denied]).await;
+    let options = S3Options {
+        endpoint: Some(server.url().to_owned()),
+        region: Some("eu-west-3".to_owned()),
+        credentials: keys(),
+        ..S3Options::new("bucket")
+    };
+    let s3 = S3::connect(options, Arc::new(SystemClock::new())).await.unwrap();
+    let key = Key::from("a");
+    let refused = s3.delete(&key).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Transient { retry_after: None }, "{refused}");
+    assert_eq!(refused.trouble(), Trouble::BadCredentials);
+    s3.delete(&key).await.unwrap();
+    s3.head(&key).await.unwrap();
+    let denied = s3.delete(&key).await.unwrap_err();
+    assert_eq!((denied.kind, denied.trouble()), (ErrorKind::Denied, Trouble::Denied));
+    // Whoever asks first, all that comes after it is signed at the time there.
+    let asked = server.asked();
+    let hour = |asked: &crate::http::recording::Asked| asked.header("x-amz-date")[..11].to_owned();
+    let hours: Vec<String> = asked.iter().map(hour).collect();
+    assert!(hours[0] < hours[1] && hours[0] < hours[2], "{hours:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_silent_is_given_up_also_where_it_may_have_to_work() {
+    // Nobody accepts, but the kernel does.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = S3Options {
+        endpoint: Some(format!("http://{}", silent.local_addr().unwrap())),
+        region: Some("eu-west-3".to_owned()),
+        credentials: keys(),
+        patience: Duration::from_millis(100),
+        ..S3Options::new("bucket")
+    };
+    let clock = SystemClock::new();
+    let s3 = S3::connect(options, Arc::new(clock)).await.unwrap();
+    let (key, to, upload) = (Key::from("a"), Key::from("b"), UploadId("u".to_owned()));
+    let version = Version::new("\"1\"");
+    let original = Original { key: &key, version: &version, size: 5 };
+    let all = ByteRange::new(0, 5).unwrap();
+    let parts = [(PartNumber(1), PartTag("\"1\"".to_owned()))];
+    let begun = clock.monotonic();
+    let copied = s3.copy(original, &to, &Condition::Always).await.unwrap_err();
+    let part = s3.upload_part_copy(&to, &upload, PartNumber(1), original, all).await.unwrap_err();
+    let done = s3.upload_complete(&to, &upload, &parts, &Condition::Always).await.unwrap_err();
+    for error in [copied, part, done] {
+        assert_eq!(error.kind, ErrorKind::Transient { retry_after: None });
+        assert_eq!(error.trouble(), Trouble::Unreachable, "{error}");
+    }
+    let took = clock.monotonic().saturating_sub(begun);
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_look_at_an_object_tells_whether_it_is_archived() {
+    let version = Version::new("\"1\"");
+    for (headers, is_archived) in [
+        ("x-amz-storage-class: GLACIER\r\n", true),
+        ("x-amz-storage-class: DEEP_ARCHIVE\r\nx-amz-restore: ongoing-request=\"true\"\r\n", true),
+        ("x-amz-storage-class: GLACIER\r\nx-amz-restore: ongoing-request=\"false\"\r\n", false),
+        (
+            "x-amz-storage-class: INTELLIGENT_TIERING\r\nx-amz-archive-status: ARCHIVE_ACCESS\r\n",
+            true,
+        ),
+        ("x-amz-storage-class: GLACIER_IR\r\n", false),
+    ] {
+        let server = Recording::start(&[&format!(
+            "200 OK\r\netag: \"1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n{headers}\r\nbytes"
+        )])
+        .await;
+        let s3 = s3(&server, keys()).await;
+        s3.head(&Key::from("a")).await.unwrap();
+        assert_eq!(s3.learned().may_be_archived(&version), is_archived, "{headers}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_archived_is_said_to_be_at_once() {
+    let archived = "403 No\r\n\r\n<Error><Code>InvalidObjectState</Code><Message>The operation is not valid for the object's storage class</Message></Error>";
+    let server = Recording::start(&[archived; 3]).await;
+    let s3 = s3(&server, keys()).await;
+    let (key, to) = (Key::from("a"), Key::from("b"));
+    let (range, version) = (ByteRange::new(0, 5).unwrap(), Version::new("\"1\""));
+    let read = s3.get(&key, range, Some(&version)).await.err().unwrap();
+    let whole = s3.get_whole(&key, None, 9).await.unwrap_err();
+    let original = Original { key: &key, version: &version, size: 5 };
+    let copied = s3.copy(original, &to, &Condition::Always).await.unwrap_err();
+    for error in [read, whole, copied] {
+        assert_eq!((error.kind, error.trouble()), (ErrorKind::Archived, Trouble::Archived));
+        assert!(error.to_string().contains("restored"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_what_the_store_says_are_not_handed_out() {
+    let answer = |status: &str, sum: &str| {
+        format!(
+            "{status} OK\r\netag: \"1\"\r\ncontent-range: bytes 0-8/9\r\n{sum}\r\n\r\n123456789"
+        )
+    };
+    let crc64 = "x-amz-checksum-crc64nvme: rosUhgp5mIg=";
+    let wrong = "x-amz-checksum-crc64nvme: rosUhgp5mIk=";
+    let wrong_crc32c = "x-amz-checksum-crc32c: 4waSgg==";
+    let of_parts = "x-amz-checksum-crc32c: 4waSgg==-2\r\nx-amz-checksum-type: COMPOSITE";
+    let answers = [crc64, of_parts, wrong, wrong_crc32c].map(|sum| answer("206", sum));
+    let whole = answer("200", wrong);
+    let server =
+        Recording::start(&[&answers[0], &answers[1], &answers[2], &answers[3], &whole]).await;
+    let s3 = s3(&server, keys()).await;
+    let (key, range) = (Key::from("a"), ByteRange::new(0, 9).unwrap());
+    let mut read = Vec::new();
+    for _ in 0..4 {
+        let body = s3.get(&key, range, None).await.unwrap();
+        let bytes: Result<Vec<_>, _> = body.try_collect().await;
+        read.push(bytes.map(|bytes| bytes.concat()).map_err(|error| error.kind));
+    }
+    let good = || Ok(b"123456789".to_vec());
+    assert_eq!(read, [good(), good(), Err(ErrorKind::Corrupt), Err(ErrorKind::Corrupt)]);
+    assert_eq!(s3.get_whole(&key, None, 9).await.unwrap_err().kind, ErrorKind::Corrupt);
+    assert!(server.asked().iter().all(|asked| asked.header("x-amz-checksum-mode") == "ENABLED"));
+}
+
+#[tokio::test]
+async fn all_buckets_of_an_account_are_told_page_by_page() {
+    let page = |name: &str, rest: &str| {
+        format!(
+            "200 OK\r\n\r\n<ListAllMyBucketsResult><Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>{rest}</ListAllMyBucketsResult>"
+        )
+    };
+    let first = page("one", "<ContinuationToken>to/ken</ContinuationToken>");
+    let server = Recording::start(&[&first, &page("two", "")]).await;
+    let options = S3Options {
+        endpoint: Some(server.url().to_owned()),
+        region: Some("eu-west-3".to_owned()),
+        credentials: keys(),
+        ..S3Options::new("")
+    };
+    assert_eq!(S3::buckets(&options).await.unwrap(), ["one", "two"]);
+    let asked = server.asked();
+    assert!(asked[0].line.contains("max-buckets=1000"), "{}", asked[0].line);
+    assert!(asked[1].line.contains("continuation-token=to%2Fken"), "{}", asked[1].line);
 }

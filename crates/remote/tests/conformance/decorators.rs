@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use quayfs_remote::fake::Op;
 use quayfs_remote::{
-    Condition, ErrorKind, Fake, Key, Limit, ListRequest, Metadata, Meter, Original, PartNumber,
-    PutOptions, Remote, Retry, RetryOptions, UPLOAD_ID, prefixed,
+    Condition, ErrorKind, Fake, Hedge, Key, Limit, ListRequest, Metadata, Meter, Original,
+    PartNumber, PutOptions, Remote, Retry, RetryOptions, Trouble, UPLOAD_ID, prefixed,
 };
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
@@ -38,7 +38,7 @@ async fn a_lasting_fault_ends_at_the_deadline_with_the_stores_words() {
     }
     let error = bed.retry.head(&key("a")).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
-    assert!(error.to_string().contains("refused on schedule"), "{error}");
+    assert!(error.to_string().contains("on schedule"), "{error}");
     let waited = bed.clock.monotonic();
     assert!(waited <= DEADLINE && DEADLINE / 2 < waited, "waited {waited:?}");
 }
@@ -46,11 +46,17 @@ async fn a_lasting_fault_ends_at_the_deadline_with_the_stores_words() {
 #[tokio::test]
 async fn what_the_store_refuses_for_good_is_asked_once() {
     let bed = Bed::new();
-    for kind in [ErrorKind::Denied, ErrorKind::Full, ErrorKind::NotFound, ErrorKind::Corrupt] {
+    for kind in [
+        ErrorKind::Denied,
+        ErrorKind::Archived,
+        ErrorKind::Full,
+        ErrorKind::NotFound,
+        ErrorKind::Corrupt,
+    ] {
         bed.fake.fail_next(Op::Head, kind);
         assert_eq!(bed.retry.head(&key("a")).await.unwrap_err().kind, kind);
     }
-    assert_eq!(bed.fake.calls(Op::Head), 4);
+    assert_eq!(bed.fake.calls(Op::Head), 5);
 }
 
 #[tokio::test]
@@ -243,6 +249,50 @@ async fn a_body_keeps_its_turn_until_it_is_let_go() {
 }
 
 #[tokio::test]
+async fn what_is_late_is_asked_for_again_and_the_first_answer_taken() {
+    let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
+    fake.insert(&key("a"), "12345", Metadata::new());
+    let clock = Arc::new(ManualClock::default());
+    let hedge = Hedge::new(Arc::new(fake.clone()), clock, Arc::clone(&metrics));
+    let (name, range) = (key("a"), ByteRange::new(1, 4).unwrap());
+    let read = async || {
+        let body = hedge.get(&name, range, None).await?;
+        Ok::<_, quayfs_remote::Error>(body.try_collect::<Vec<Bytes>>().await?.concat())
+    };
+    // Before anything is known of the usual, the first is waited for.
+    let gate = fake.hold(Op::Get);
+    let mut first = Box::pin(read());
+    assert!(futures::poll!(&mut first).is_pending());
+    assert_eq!(fake.calls(Op::Get), 1);
+    gate.let_through(1);
+    assert_eq!(first.await.unwrap(), b"234");
+    drop(gate);
+    for _ in 0..200 {
+        read().await.unwrap();
+    }
+    assert_eq!(metrics.value(Counter::RemoteHedges), 0);
+
+    // The clock is at once as late as somebody sleeps.
+    let gate = fake.hold(Op::Get);
+    let mut late = Box::pin(read());
+    assert!(futures::poll!(&mut late).is_pending());
+    assert_eq!(fake.calls(Op::Get), 203);
+    gate.let_through(1);
+    assert_eq!(late.await.unwrap(), b"234");
+    drop(gate);
+
+    // One that fails leaves it to the other.
+    let gate = fake.hold(Op::Get);
+    fake.fail_next(Op::Get, TRANSIENT);
+    let mut late = Box::pin(read());
+    assert!(futures::poll!(&mut late).is_pending());
+    gate.let_through(2);
+    assert_eq!(late.await.unwrap(), b"234");
+    drop(gate);
+    assert_eq!(metrics.value(Counter::RemoteHedges), 2);
+}
+
+#[tokio::test]
 async fn calls_bytes_and_failures_are_counted() {
     let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
     let clock = Arc::new(ManualClock::default());
@@ -253,23 +303,29 @@ async fn calls_bytes_and_failures_are_counted() {
     body.try_collect::<Vec<Bytes>>().await.unwrap();
     meter.get_whole(&key("a"), None, 10).await.unwrap();
     meter.head(&key("missing")).await.unwrap_err();
-    fake.fail_next(Op::Head, TRANSIENT);
-    meter.head(&key("a")).await.unwrap_err();
+    for (kind, trouble, errors) in [
+        (ErrorKind::Denied, Trouble::Denied, 0),
+        (TRANSIENT, Trouble::Other, 1),
+        (ErrorKind::Denied, Trouble::BadCredentials, 2),
+    ] {
+        fake.refuse_next(Op::Head, kind, trouble);
+        meter.head(&key("a")).await.unwrap_err();
+        assert_eq!(metrics.value(Counter::RemoteErrors), errors, "a refusal is an answer");
+    }
     for (counter, want) in [
         (Counter::RemotePuts, 1),
         (Counter::RemotePutBytes, 5),
         (Counter::RemoteGets, 1),
         (Counter::RemoteSmallGets, 1),
         (Counter::RemoteGetBytes, 3),
-        (Counter::RemoteHeads, 2),
-        (Counter::RemoteErrors, 1),
+        (Counter::RemoteHeads, 4),
     ] {
         assert_eq!(metrics.value(counter), want, "{}", counter.name());
     }
     for (timing, want) in [
         (Timing::StorePut, 1),
         (Timing::StoreGet, 1),
-        (Timing::StoreHead, 2),
+        (Timing::StoreHead, 4),
         (Timing::StoreList, 0),
     ] {
         assert_eq!(metrics.times(timing).count(), want, "{}", timing.name());

@@ -5,6 +5,7 @@
 mod azure;
 mod azurite;
 mod decorators;
+mod encryption;
 mod fake_gcs;
 mod folder;
 mod gcs;

@@ -8,7 +8,7 @@ use futures::TryStreamExt as _;
 use futures::future::try_join_all;
 use quayfs_remote::{
     Condition, Credentials, ErrorKind, Key, ListRequest, Metadata, Original, PutOptions, Remote,
-    S3, S3Options, Trouble,
+    S3, S3Options, S3Terms, Tags, Trouble,
 };
 
 use crate::minio::{Server, USER};
@@ -126,4 +126,29 @@ async fn an_object_too_large_for_one_request_is_copied_in_parts() {
     let gone = Original { key: &Key::from("missing"), ..original(&old) };
     let missing = store.copy(gone, &to, &Condition::Always).await;
     assert_eq!(missing.unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_copy_in_parts_has_the_tags_that_a_copy_in_one_request_has() {
+    let server = Server::start();
+    server.bucket("tags").await;
+    let connect = async |rules: &str, copy_bytes_max| {
+        let terms = S3Terms { tags: Tags::parse(rules).unwrap(), ..S3Terms::default() };
+        let options = S3Options { copy_bytes_max, terms, ..server.options("tags") };
+        S3::connect(options, Arc::new(SystemClock::new())).await.unwrap()
+    };
+    let put = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
+    let from = Key::from("from");
+    let theirs = connect("owner=a lab", 5 << 30).await;
+    let version = theirs.put(&from, vec![7; 12_000_000].into(), &put).await.unwrap();
+    let original = Original { key: &from, version: &version, size: 12_000_000 };
+    for (name, copy_bytes_max) in [("one", 5 << 30), ("parts", 5 << 20)] {
+        let ours = connect("*.bam=kind=alignment", copy_bytes_max).await;
+        for (key, has, lacks) in [("kept", "a lab", "alignment"), ("a.bam", "alignment", "a lab")] {
+            let key = format!("{name}-{key}");
+            ours.copy(original, &Key::from(&key[..]), &Condition::Always).await.unwrap();
+            let tags = server.tags(&format!("tags/{key}"));
+            assert!(tags.contains(has) && !tags.contains(lacks), "{key}: {tags}");
+        }
+    }
 }

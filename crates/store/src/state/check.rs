@@ -24,21 +24,23 @@ pub(crate) struct CheckedVersion {
 /// How many flaws of a kind are told.
 const TOLD_MAX: u32 = 1000;
 
-/// All cached versions.
-pub(crate) fn checked_versions(connection: &Connection) -> rusqlite::Result<Vec<CheckedVersion>> {
+/// Tells of each cached version, one at a time: all maps together may be more than there is memory for.
+pub(crate) fn each_version(
+    connection: &Connection,
+    mut tell: impl FnMut(CheckedVersion),
+) -> rusqlite::Result<()> {
     let mut pieces =
         connection.prepare("SELECT piece, map FROM pieces WHERE version = ?1 ORDER BY piece")?;
     let mut versions = connection
         .prepare("SELECT id, name, identity, size, inode, granules FROM versions ORDER BY id")?;
     let mut rows = versions.query([])?;
-    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let id = row.get(0)?;
         let of_version = pieces.query_map([id], |row| {
             let map: Vec<u8> = row.get(1)?;
             Ok((unsigned(row.get(0)?), PieceV1::decode(&map)))
         })?;
-        found.push(CheckedVersion {
+        tell(CheckedVersion {
             id,
             name: VersionName::parse(&row.get::<_, String>(1)?),
             identity: row.get(2)?,
@@ -48,7 +50,7 @@ pub(crate) fn checked_versions(connection: &Connection) -> rusqlite::Result<Vec<
             pieces: of_version.collect::<rusqlite::Result<_>>()?,
         });
     }
-    Ok(found)
+    Ok(())
 }
 
 /// Rows that speak of others that are not there.

@@ -133,6 +133,15 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX pinned_by_pin ON pinned (pin);
 ",
+    "
+    CREATE TABLE facts (
+        volume TEXT NOT NULL,
+        name TEXT NOT NULL,
+        is_so INTEGER NOT NULL,
+        found_secs INTEGER NOT NULL,
+        PRIMARY KEY (volume, name)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Brings the database to the present version, inside the caller's transaction.

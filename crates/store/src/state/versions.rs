@@ -1,9 +1,10 @@
 //! Rows of cached versions and of the pieces that are here.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, Transaction, params};
 
 use super::{Boot, Db, inode, signed, unsigned};
 use crate::error::Result;
@@ -72,21 +73,25 @@ impl Db {
                 "SELECT v.inode, v.last_use, v.uses, p.piece, p.boot, p.map
                  FROM versions v LEFT JOIN pieces p ON p.version = v.id WHERE v.name = ?1",
             )?;
-            let mut rows = statement.query([name.to_string()])?;
-            let mut found = None;
-            while let Some(row) = rows.next()? {
-                let version = match &mut found {
-                    Some(version) => version,
-                    None => found.insert(VersionRow {
-                        inode: row.get::<_, i64>(0)?.cast_unsigned(),
-                        last_use: unsigned(row.get(1)?),
-                        uses: unsigned(row.get(2)?),
-                        pieces: Vec::new(),
-                    }),
-                };
-                version.pieces.extend(piece_of(row, boot)?);
-            }
-            Ok(found)
+            collect_version(statement.query([name.to_string()])?, boot)
+        })
+    }
+
+    /// Reads what is known of some pieces of the version `name`.
+    pub(crate) fn pieces(
+        &self,
+        name: VersionName,
+        pieces: RangeInclusive<usize>,
+    ) -> Result<Option<VersionRow>> {
+        let boot = self.boot();
+        let (first, last) = (signed(*pieces.start() as u64), signed(*pieces.end() as u64));
+        self.read("look up pieces", |connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT v.inode, v.last_use, v.uses, p.piece, p.boot, p.map
+                 FROM versions v LEFT JOIN pieces p
+                 ON p.version = v.id AND p.piece BETWEEN ?2 AND ?3 WHERE v.name = ?1",
+            )?;
+            collect_version(statement.query(params![name.to_string(), first, last])?, boot)
         })
     }
 
@@ -239,6 +244,23 @@ pub(super) fn save_version(
         store_piece(transaction, (id, news.size), boot, (*piece, &merged))?;
     }
     sum_up(transaction, id)
+}
+
+fn collect_version(mut rows: Rows<'_>, boot: Boot) -> rusqlite::Result<Option<VersionRow>> {
+    let mut found = None;
+    while let Some(row) = rows.next()? {
+        let version = match &mut found {
+            Some(version) => version,
+            None => found.insert(VersionRow {
+                inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                last_use: unsigned(row.get(1)?),
+                uses: unsigned(row.get(2)?),
+                pieces: Vec::new(),
+            }),
+        };
+        version.pieces.extend(piece_of(row, boot)?);
+    }
+    Ok(found)
 }
 
 fn version_id(connection: &Connection, name: VersionName) -> rusqlite::Result<Option<(i64, u64)>> {

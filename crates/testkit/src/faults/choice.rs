@@ -26,10 +26,16 @@ pub enum Fault {
     /// Status 200 and an error in the body, as S3 answers what takes it long, and nothing was done;
     /// for other requests a [`Fault::ServerError`].
     ErrorWithin,
+    /// 403, as S3 answers who reads or copies what is in an archive; nothing was done, and repeating
+    /// does not help. Comes only where it is asked for.
+    Archived,
+    /// 501, as a store answers that does not know what is asked; nothing was done. Comes only where it is
+    /// asked for.
+    Unknown,
 }
 
 impl Fault {
-    /// All there are.
+    /// All that pass.
     pub const ALL: [Fault; 10] = [
         Fault::ServerError,
         Fault::SlowDown,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::Ino;
-use futures::{StreamExt, stream};
 
 use crate::errno::Result;
 use crate::file::File;
@@ -19,17 +18,12 @@ impl Vfs {
     /// What was written so far to `top`, or to anything below it, is in the bucket when this
     /// returns, attributes too; but for what it returns.
     pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Result<Vec<Unpublished>> {
-        let unpublished = stream::iter(self.staged_below(top))
-            .map(|file| async move { self.commit(&file).await })
-            .buffer_unordered(FILES_MAX)
-            .filter_map(|committed| async {
-                committed.err().map(|error| Unpublished { reason: error.to_string() })
-            })
-            .collect()
-            .await;
+        let committed = self.commit_in_order(self.staged_below(top), FILES_MAX).await;
         // The times of what was just uploaded are among the attributes.
-        self.namespace.sync(None).await?;
-        Ok(unpublished)
+        self.namespace.sync_below(top).await?;
+        let unheard = std::mem::take(&mut *self.unheard.lock());
+        let unheard = unheard.into_iter().map(|reason| Unpublished { reason });
+        Ok(committed.unpublished().into_iter().chain(unheard).collect())
     }
 
     /// The files with bytes that the bucket may lack, of `top` and all below it.
@@ -37,7 +31,8 @@ impl Vfs {
         self.files.staged().into_iter().filter(|file| self.is_below(file.ino(), top)).collect()
     }
 
-    fn is_below(&self, ino: Ino, top: Ino) -> bool {
+    /// Whether `ino` is `top`, or in or below it.
+    pub(crate) fn is_below(&self, ino: Ino, top: Ino) -> bool {
         let mut at = ino;
         for _ in 0..DEPTH_MAX {
             if at == top {

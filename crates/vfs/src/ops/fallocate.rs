@@ -95,6 +95,7 @@ impl Vfs {
 
     /// The bytes are as they were, but local disks count it as a change all the same.
     async fn note_room(&self, file: &File) -> Result<()> {
+        let _timing = file.timing.lock().await;
         let now = self.clock.wall();
         if file.state.read().name == Named::Yes {
             let change = SetAttr { mtime: Some(now), ctime: Some(now), ..SetAttr::default() };

@@ -38,13 +38,21 @@ impl Vfs {
             self.truncate(ino, size).await?;
         }
         if change != SetAttr::default() {
-            self.namespace.set_attr(ino, change).await?;
-            if let Some(file) = self.files.find(ino) {
-                file.attributes_changed(change.mtime, self.clock.wall());
-            }
+            self.change_attributes(ino, change).await?;
             self.note_attributes(ino)?;
         }
         self.attr(ino).await
+    }
+
+    async fn change_attributes(&self, ino: Ino, change: SetAttr) -> Result<()> {
+        let Some(file) = self.files.find(ino) else {
+            self.namespace.set_attr(ino, change).await?;
+            return Ok(());
+        };
+        let _timing = file.timing.lock().await;
+        self.namespace.set_attr(ino, change).await?;
+        file.attributes_changed(change.mtime, self.clock.wall());
+        Ok(())
     }
 
     /// A truncation by name is in the bucket when it returns; one by an open file goes with its

@@ -10,6 +10,7 @@ mod lookup;
 pub(crate) mod open;
 mod read;
 mod seek;
+mod stand_in;
 pub(crate) mod statfs;
 mod sync;
 mod write;

@@ -9,7 +9,7 @@ use store::{BackingFile, Base, ErrorKind};
 use transfer::Download;
 
 use crate::access::Access;
-use crate::errno::{Error, Result};
+use crate::errno::{Error, Result, errno};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
@@ -49,14 +49,40 @@ impl Vfs {
     /// Opens a file for the process `opener`.
     pub async fn open(self: Arc<Self>, ino: Ino, access: Access, opener: u32) -> Result<Opened> {
         let file = self.enter(ino).await?;
-        let opened = self.open_entered(&file, access, opener);
-        if opened.is_err() {
-            self.files.leave(&file);
-            self.retire(&file);
-        } else if access == Access::Read {
+        let opened = match self.open_entered(&file, access, opener) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.files.leave(&file);
+                self.retire(&file);
+                return Err(error);
+            }
+        };
+        if access == Access::Read {
             self.look_beside(&file);
+            self.check_restored(ino, opened).await?;
         }
-        opened
+        Ok(opened)
+    }
+
+    /// Closes a file again that is said to be in an archive and cannot be read: its bytes may be here, or
+    /// it may have been restored, which only a try tells.
+    async fn check_restored(self: &Arc<Self>, ino: Ino, opened: Opened) -> Result<()> {
+        let content = self.namespace.content_now(ino);
+        let is_said = content.is_ok_and(|content| {
+            let mut extents = content.extents.iter();
+            extents.any(|extent| self.options.learned.may_be_archived(&extent.version))
+        });
+        if !is_said {
+            return Ok(());
+        }
+        match Arc::clone(self).read(opened.handle, 0, 1).await {
+            Err(error) if errno(&error) == Errno::EBUSY => {
+                self.release(opened.handle)?;
+                Err(error)
+            }
+            // What else is wrong will be told to who reads.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Makes a file and opens it. `opener` is the process, and whether it asked for `O_EXCL`.
@@ -86,7 +112,7 @@ impl Vfs {
             }
         };
         self.inodes.refer(ino);
-        file.touch(self.clock.wall());
+        file.touch(entry.attr.mtime);
         let opened = match self.open_entered(&file, access, opener) {
             Ok(opened) => opened,
             Err(error) => {

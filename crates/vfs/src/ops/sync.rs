@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::{HandleId, Ino};
-use futures::{StreamExt, stream};
 
 use crate::errno::{Error, Result};
 use crate::file::File;
@@ -41,14 +40,14 @@ impl Vfs {
     pub async fn fsync_dir(self: Arc<Self>, dir: Ino) -> Result<()> {
         let is_in_it =
             |file: &Arc<File>| self.namespace.parent(file.ino()).is_ok_and(|parent| parent == dir);
-        let files: Vec<Arc<File>> = self.files.staged().into_iter().filter(is_in_it).collect();
-        // One that fails does not keep the others from the bucket.
-        let vfs = &self;
-        let synced = stream::iter(files)
-            .map(|file| async move { vfs.commit(&file).await })
-            .buffer_unordered(FILES_AT_A_TIME)
-            .fold(Ok(()), |synced: Result<()>, one| async { synced.and(one) })
-            .await;
+        let mut files: Vec<Arc<File>> = self.files.staged().into_iter().filter(is_in_it).collect();
+        if files.iter().any(|file| self.comes_last(file)) {
+            // They come after what is further below, too.
+            files = self.staged_below(dir);
+        }
+        // One that fails does not keep the others from the bucket, but for those that come last.
+        let committed = self.commit_in_order(files, FILES_AT_A_TIME).await;
+        let synced = committed.failed.into_iter().next().map_or(Ok(()), Err);
         // The times of what was just uploaded are among the attributes.
         let attributes = self.namespace.sync(Some(dir)).await;
         synced.and(attributes.map_err(Error::from))

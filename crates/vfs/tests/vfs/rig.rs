@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng};
+use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng, Share};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner};
 use remote::fake::{Fake, Op};
 use remote::{Key, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
-use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Vfs, VfsOptions, errno};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Last, Vfs, VfsOptions, errno};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -56,7 +56,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         owner: OWNER,
         file_mode: 0o644,
         folder_mode: 0o755,
-        nodes_max: 1000,
+        nodes: Share::whole(1000),
         ..BucketOptions::default()
     };
     let namespace = Arc::new(Bucket::new(
@@ -66,7 +66,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         names,
     ));
     let budget = Budget::new(64 * MIB);
-    let fetching = FetcherOptions { requests_max: 8, window_bytes_max: 8 * MIB };
+    let fetching = FetcherOptions { requests_max: 8, window: Window::of(8 * MIB) };
     let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
     let remote: Arc<dyn Remote> = Arc::new(Retry::new(
         Arc::new(bucket.clone()),
@@ -95,6 +95,9 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         file_bytes_max: 1 << 40,
         commit: Commit::Close,
         dirty_limit: DirtyLimit::default(),
+        upload_delay: vfs::UPLOAD_DELAY,
+        last: Last::default(),
+        learned: Arc::default(),
     };
     let vfs = Vfs::new(
         (namespace, store),

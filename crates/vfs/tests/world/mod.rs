@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Budget, Clock, HandleId, Ino, ManualClock, Metrics, Name, Rng};
+use base::{Budget, Clock, HandleId, Ino, ManualClock, Metrics, Name, Rng, Share};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, Returns, SetAttr};
-use quayfs_vfs::{Access, Commit, DirtyLimit, Recovered, Result, Vfs, VfsOptions};
+use quayfs_vfs::{Access, Commit, DirtyLimit, Last, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Faults, Store};
 use tokio::runtime::{Handle, Runtime};
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -250,7 +250,7 @@ pub(crate) fn file_system(
         store_identity: "fake://b".to_owned(),
         metadata_ttl: Duration::from_secs(1),
         owner: OWNER,
-        nodes_max: 1000,
+        nodes: Share::whole(1000),
         returns,
         ..BucketOptions::default()
     };
@@ -265,15 +265,22 @@ pub(crate) fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window_bytes_max: MIB },
+        FetcherOptions { requests_max: 8, window: Window::of(MIB) },
     );
     let log = UploadLog::new(&store, clock.clone(), "fake://b");
     let uploading = UploaderOptions { requests_max: 64, part_bytes: PART };
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::seeded(seed)), uploading);
-    let options =
-        VfsOptions { volume: "fake://b".to_owned(), file_bytes_max: 1 << 40, commit, dirty_limit };
+    let options = VfsOptions {
+        volume: "fake://b".to_owned(),
+        file_bytes_max: 1 << 40,
+        commit,
+        dirty_limit,
+        upload_delay: quayfs_vfs::UPLOAD_DELAY,
+        last: Last::default(),
+        learned: Arc::default(),
+    };
     let (names, disk) = (namespace, store.clone());
     let world = (clock, metrics);
     (store, Vfs::new((names, disk), (fetcher, uploader), world, Handle::current(), options))

@@ -1,6 +1,7 @@
 //! Finds the files that people name: each path itself, all below folders, patterns, and lists.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File, Metadata};
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::ffi::OsStringExt;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use mount::Found;
+use mount::{Found, spelled};
+use parking_lot::Mutex;
 
 use super::glob;
 
@@ -28,30 +30,42 @@ pub(crate) struct Listing {
     null: bool,
 }
 
+/// Listed paths that are looked at at a time: each may cost a request.
+const LOOKS_AT_A_TIME: usize = 32;
+
 /// A longer path is none.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// The files that `listing` means, each once for each time that it is named.
-pub(crate) fn found(listing: &Listing) -> Result<Vec<Found>> {
-    let mut files = Vec::new();
+/// What a listing means.
+#[derive(Debug, Default)]
+pub(crate) struct Meant {
+    /// The files, each once for each time that it is named.
+    pub(crate) files: Vec<Found>,
+    /// What was named and cannot be found, and why.
+    pub(crate) missed: Vec<(String, String)>,
+}
+
+/// Finds what `listing` means. Only a list that cannot be read is an error.
+pub(crate) fn found(listing: &Listing) -> Result<Meant> {
+    let mut meant = Meant::default();
     for path in &listing.paths {
         if path.symlink_metadata().is_err() && glob::is_pattern(path) {
             let places = glob::expand(path);
             if places.is_empty() {
-                bail!("{}: nothing there fits this pattern", path.display());
+                meant.miss(path, &"nothing there fits this pattern");
             }
-            places.iter().try_for_each(|place| walk(place, &mut files))?;
+            for place in &places {
+                meant.add(place);
+            }
         } else {
-            walk(path, &mut files)?;
+            meant.add(path);
         }
     }
     if let Some(list) = &listing.from_file {
         let end = if listing.null { 0 } else { b'\n' };
-        for path in listed(list, end)? {
-            walk(&path, &mut files)?;
-        }
+        meant.add_all(&listed(list, end)?);
     }
-    Ok(files)
+    Ok(meant)
 }
 
 fn listed(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
@@ -81,36 +95,83 @@ fn listed(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// The file `path`, or all files below it on its mount. Links are followed where they are named, not where
-/// they are found.
-fn walk(path: &Path, files: &mut Vec<Found>) -> Result<()> {
-    let told = || path.display().to_string();
-    let metadata = fs::metadata(path).with_context(told)?;
-    if metadata.is_file() {
-        // The daemon is asked about the file, not about a link to it.
-        let path = fs::canonicalize(path).with_context(told)?;
-        files.push(file(path, &metadata));
-        return Ok(());
+impl Meant {
+    fn miss(&mut self, path: &Path, why: &dyn Display) {
+        self.missed.push((spelled(path).into_owned(), why.to_string()));
     }
-    let device = metadata.dev();
-    let mut folders = vec![path.to_owned()];
-    while let Some(folder) = folders.pop() {
-        let told = || folder.display().to_string();
-        for entry in fs::read_dir(&folder).with_context(told)? {
-            let entry = entry.with_context(told)?;
-            // What went meanwhile is as good as never there.
-            let Ok(metadata) = entry.metadata() else { continue };
-            if metadata.dev() != device {
-                continue;
+
+    /// What all of `paths` mean, in this order.
+    fn add_all(&mut self, paths: &[PathBuf]) {
+        let places = Mutex::new(paths.iter().enumerate());
+        let look = || {
+            let mut looks = Vec::new();
+            while let Some((place, path)) = next(&places) {
+                let mut meant = Meant::default();
+                meant.add(path);
+                looks.push((place, meant));
             }
-            if metadata.is_dir() {
-                folders.push(entry.path());
-            } else if metadata.is_file() {
-                files.push(file(entry.path(), &metadata));
+            looks
+        };
+        let mut looks: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..LOOKS_AT_A_TIME.min(paths.len())).map(|_| scope.spawn(look)).collect();
+            let looks = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+            looks.flatten().collect()
+        });
+        looks.sort_by_key(|(place, _)| *place);
+        for (_, Meant { files, missed }) in looks {
+            self.files.extend(files);
+            self.missed.extend(missed);
+        }
+    }
+
+    /// The file `path`, or all files below it on its mount. Links are followed where they are named, not
+    /// where they are found.
+    fn add(&mut self, path: &Path) {
+        // The daemon is asked about the file, not about a link to it.
+        match fs::metadata(path).and_then(|metadata| Ok((metadata, fs::canonicalize(path)?))) {
+            Ok((metadata, path)) if metadata.is_file() => self.files.push(file(path, &metadata)),
+            Ok(_) if !mount::is_in_mount(path) => self.miss(path, &"not mounted"),
+            Ok((metadata, _)) => self.add_below(path, metadata.dev()),
+            Err(error) => self.miss(path, &error),
+        }
+    }
+
+    fn add_below(&mut self, top: &Path, device: u64) {
+        let mut folders = vec![top.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let entries = match fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.miss(&folder, &error);
+                    continue;
+                }
+            };
+            for entry in entries {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => {
+                        self.miss(&folder, &error);
+                        break;
+                    }
+                };
+                // What went meanwhile is as good as never there.
+                let Ok(metadata) = entry.metadata() else { continue };
+                if metadata.dev() != device {
+                    continue;
+                }
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else if metadata.is_file() {
+                    self.files.push(file(entry.path(), &metadata));
+                }
             }
         }
     }
-    Ok(())
+}
+
+fn next<T>(of: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    of.lock().next()
 }
 
 fn file(path: PathBuf, metadata: &Metadata) -> Found {

@@ -4,5 +4,5 @@ mod find;
 mod glob;
 mod progress;
 
-pub(super) use find::{Listing, found};
+pub(super) use find::{Listing, Meant, found};
 pub(super) use progress::{Bar, rate};

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use base::{Clock, SystemClock};
+use rustix::termios::tcgetwinsize;
 
 use crate::units::show_bytes;
 
@@ -23,11 +24,17 @@ const DRAW_DELAY: Duration = Duration::from_millis(100);
 
 const WIDTH: usize = 24;
 
+/// The width of a terminal that does not tell its own.
+const COLUMNS_USUAL: usize = 80;
+
 impl Bar {
     /// Nothing of `of_bytes` is done.
     pub(crate) fn new(of_bytes: u64) -> Bar {
         let drawn = std::io::stderr().is_terminal().then_some(Duration::ZERO);
-        Bar { clock: SystemClock::new(), done_bytes: 0, of_bytes, drawn, is_shown: false }
+        let mut bar =
+            Bar { clock: SystemClock::new(), done_bytes: 0, of_bytes: 0, drawn, is_shown: false };
+        bar.of(of_bytes);
+        bar
     }
 
     /// So much more is done.
@@ -39,13 +46,15 @@ impl Bar {
             return;
         }
         *drawn = now;
-        self.is_shown = true;
         self.draw(now);
     }
 
-    /// So much there is in all.
+    /// So much there is in all. From here on it is seen, since the first bytes may be long in coming.
     pub(crate) fn of(&mut self, bytes: u64) {
         self.of_bytes = bytes;
+        if self.drawn.is_some() && !self.is_shown && 0 < bytes {
+            self.draw(self.clock.monotonic());
+        }
     }
 
     /// How long it has taken so far.
@@ -60,8 +69,13 @@ impl Bar {
         }
     }
 
-    fn draw(&self, now: Duration) {
-        write(&format!("\r{}\x1b[K", line(self.done_bytes, self.of_bytes, now)));
+    fn draw(&mut self, now: Duration) {
+        self.is_shown = true;
+        let size = tcgetwinsize(std::io::stderr()).ok();
+        let columns = size.map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { COLUMNS_USUAL } else { columns };
+        let line = line(self.done_bytes, self.of_bytes, now);
+        write(&format!("\r{}\x1b[K", fitted(&line, columns)));
     }
 }
 
@@ -89,6 +103,15 @@ fn line(done_bytes: u64, of_bytes: u64, took: Duration) -> String {
     )
 }
 
+/// What of a line fits: a longer one would go on in the next, and could not be taken away. The bar goes before
+/// the figures do, and the last column stays free.
+fn fitted(line: &str, columns: usize) -> &str {
+    let is_wide = |text: &str| columns <= text.chars().count();
+    let line = if is_wide(line) { line.trim_start_matches(['█', '░', ' ']) } else { line };
+    let end = line.char_indices().nth(columns.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+    &line[..end]
+}
+
 /// Bytes in each second.
 pub(crate) fn rate(bytes: u64, took: Duration) -> u64 {
     let rate = u128::from(bytes) * 1000 / took.as_millis().max(1);
@@ -104,7 +127,16 @@ fn share(part: u64, whole: u64, of: u64) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use super::line;
+    use super::{fitted, line};
+
+    #[test]
+    fn a_narrow_terminal_gets_the_figures_on_one_line() {
+        let line = line(1 << 30, 2 << 30, Duration::from_secs(8));
+        assert_eq!(fitted(&line, 80), line);
+        assert_eq!(fitted(&line, 60), "50 %  1 GiB of 2 GiB  128 MiB/s  0:08 left");
+        assert_eq!(fitted(&line, 12), "50 %  1 GiB");
+        assert_eq!(fitted(&line, 0), "");
+    }
 
     #[test]
     fn a_bar_tells_share_rate_and_what_is_left() {

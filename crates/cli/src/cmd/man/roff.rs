@@ -78,8 +78,7 @@ fn names(argument: &Arg) -> String {
     let short = argument.get_short().map(|short| format!("-{short}"));
     match (short, argument.get_long()) {
         // With its value, as the help writes it.
-        (None, _) => argument.to_string(),
-        (Some(short), None) => short,
+        (None, _) | (_, None) => argument.to_string(),
         (Some(short), Some(_)) => format!("{short}, {argument}"),
     }
 }
@@ -138,7 +137,24 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use clap::Arg;
+
+    use super::{names, plain};
+
+    #[test]
+    fn a_flag_stands_with_its_value_however_it_is_written() {
+        let o = Arg::new("o").short('o').value_name("OPTIONS");
+        let both = Arg::new("both").short('b').long("both").value_name("OPTIONS");
+        let size = Arg::new("size").long("size").value_name("BYTES");
+        let mut command = clap::Command::new("program").args([o, both, size]);
+        command.build();
+        for (id, want) in
+            [("o", "-o <OPTIONS>"), ("both", "-b, --both <OPTIONS>"), ("size", "--size <BYTES>")]
+        {
+            let argument = command.get_arguments().find(|argument| argument.get_id() == id);
+            assert_eq!(names(argument.unwrap()), want);
+        }
+    }
 
     #[test]
     fn text_means_itself() {

@@ -23,14 +23,16 @@ use crate::settings::{Flags, Settings, Unknown};
     quayfs mount file:///srv/objects /mnt\n  \
     quayfs mount s3://my-bucket /mnt -o ro,allow_other\n  \
     quayfs mount --all /mnt     then /mnt/s3/my-bucket/..., /mnt/gs/..., /mnt/az/account/container/...\n\n\
-    Every flag but --foreground can also be a key of the configuration file, `cache-size = \"100GiB\"`\n\
-    under [general] or [bucket.\"s3://my-bucket\"], and an environment variable, QUAYFS_CACHE_SIZE.\n\
+    Every flag but --all, --config, --foreground and -o can also be a key of the configuration file,\n\
+    `cache-size = \"100GiB\"` under [general] or [bucket.\"s3://my-bucket\"], and an environment variable,\n\
+    QUAYFS_CACHE_SIZE.\n\
     Variables win over files, and flags over both; what is on there is off with --read-only=false.\n\
     `quayfs config URL` shows what holds, and why.\n\n\
     Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
     AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
     from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
-    for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN.")]
+    for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN,\n\
+    Entra ID (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE), or the machine.")]
 pub(crate) struct MountArgs {
     /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
     /// or file:///path.

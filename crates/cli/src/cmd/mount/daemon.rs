@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 use mount::Location;
 
+use super::super::this_program::this_program;
 use crate::settings::{Flags, Settings};
 
 /// What the daemon says on its standard output when the mount answers.
@@ -32,9 +33,8 @@ pub(crate) fn start(
     flags: &Flags<Settings>,
     variables: &[(&str, OsString)],
 ) -> Result<Started> {
-    let program = std::env::current_exe().context("cannot find the quayfs program")?;
     let place = [OsString::from("--"), location.to_string().into(), dir.into()];
-    let mut daemon = Command::new(program)
+    let mut daemon = this_program()?
         .args(["mount", "--detach"])
         .args(flags.arguments())
         .args(place)

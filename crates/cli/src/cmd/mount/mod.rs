@@ -49,7 +49,7 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     } else {
         LogTarget::Terminal
     };
-    let log = settings::log(&settings.logs, own);
+    let log = settings::log(&settings.logs, own, &config.dir);
     config.insight.log = Some(mount::start_logging(&log).context("cannot start the log")?);
     let mut detached = Ok(());
     let manager = Manager::ours();

@@ -8,6 +8,11 @@ pub(crate) fn explain(notice: &Notice) -> String {
         Notice::ReadOnly(reason) => {
             format!("mounted read-only, because these credentials cannot write: {reason}")
         }
+        Notice::Unconditional => {
+            "the store does not keep to conditions: each object is looked at before \
+             it is written, and what others write to it in that very moment is replaced"
+                .to_owned()
+        }
         Notice::Resumed(files) => {
             format!("{files} file(s) that an earlier mount had not finished are uploaded now")
         }

@@ -1,10 +1,13 @@
 //! A command that gets the signals that we get.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use base::{Clock as _, SystemClock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,6 +18,11 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) struct Ended(ExitStatus);
 
 impl Ended {
+    /// Whether the command has done what it should.
+    pub(crate) fn is_success(self) -> bool {
+        self.0.success()
+    }
+
     /// Its status, as a shell tells it.
     pub(crate) fn status(self) -> u8 {
         let status = self.0.code().or_else(|| Some(128 + self.0.signal()?));
@@ -40,14 +48,17 @@ enum Sender {
     Terminal,
 }
 
+/// A terminal sends a signal to us and to the command; when that has ended by it, ours has come so much later.
+const SETTLE_DELAY: Duration = Duration::from_millis(100);
+
 /// Signals that wait to be handed on.
 const WAITING_MAX: usize = 64;
 
-/// The signals that this process gets, which end it no more.
+/// The signals that this process gets and did not ignore before, which end it no more.
 #[derive(Debug)]
 pub(super) struct Signals {
     runtime: Runtime,
-    received: mpsc::Receiver<Signal>,
+    received: mpsc::Receiver<(Signal, Sender)>,
 }
 
 impl Signals {
@@ -57,16 +68,18 @@ impl Signals {
         let runtime = runtime.context("cannot listen to signals")?;
         let (sender, received) = mpsc::channel(WAITING_MAX);
         let inside = runtime.enter();
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         for (kind, number, from) in FORWARDED {
+            // As `nohup` wants it: the command inherits that.
+            if ignored & (1 << (number.as_raw() - 1)) != 0 {
+                continue;
+            }
             let mut signals = signal(kind).context("cannot listen to signals")?;
             let sender = sender.clone();
             runtime.spawn(async move {
                 while signals.recv().await.is_some() {
-                    if from == Sender::Terminal && is_in_foreground() {
-                        continue;
-                    }
                     // One that finds no room is one of dozens that nobody has taken.
-                    let _ = sender.try_send(number);
+                    let _ = sender.try_send((number, from));
                 }
             });
         }
@@ -74,18 +87,75 @@ impl Signals {
         Ok(Signals { runtime, received })
     }
 
-    /// Runs `command` to its end. Signals of before its start reach it, too.
-    pub(super) fn run(&mut self, command: &mut Command) -> io::Result<Ended> {
-        let child = command.spawn()?;
-        self.runtime.block_on(wait(child, &mut self.received))
+    /// Runs `command` to its end, and says what `started` made of its process. Signals of before its start reach
+    /// it, too.
+    pub(super) fn run<T>(
+        &mut self,
+        command: &mut Command,
+        started: impl FnOnce(&mut Child) -> io::Result<T>,
+    ) -> io::Result<(Ended, T)> {
+        let mut child = command.spawn()?;
+        let made = started(&mut child).and_then(|made| Ok((made, process(&child)?)));
+        let (made, process) = match made {
+            Ok(made) => made,
+            Err(error) => {
+                // Nobody would hear of what it does.
+                child.kill()?;
+                child.wait()?;
+                return Err(error);
+            }
+        };
+        let ended = self.runtime.block_on(wait((child, process), &mut self.received))?;
+        Ok((ended, made))
+    }
+
+    /// What `work` gives, or `None` if a signal asks us to end before; the work then goes on for as long as this
+    /// process does.
+    pub(super) fn meanwhile<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let ((sender, mut end), clock) = (oneshot::channel(), SystemClock::new());
+        std::thread::spawn(move || sender.send(work()));
+        let received = &mut self.received;
+        self.runtime.block_on(async {
+            // What ended the command was not meant for us.
+            tokio::select! {
+                biased;
+                ended = &mut end => return ended.ok(),
+                () = clock.sleep(SETTLE_DELAY) => {}
+            }
+            let mut early = Vec::new();
+            while let Ok(signal) = received.try_recv() {
+                early.push(signal);
+            }
+            if early.iter().any(|(signal, from)| *from == Sender::Process && asks_to_end(*signal)) {
+                return None;
+            }
+            loop {
+                tokio::select! {
+                    biased;
+                    ended = &mut end => return ended.ok(),
+                    Some((signal, _)) = received.recv() => if asks_to_end(signal) {
+                        return None;
+                    },
+                }
+            }
+        })
     }
 }
 
-/// Waits for the end of `child`, and hands signals on to it.
-async fn wait(mut child: Child, received: &mut mpsc::Receiver<Signal>) -> io::Result<Ended> {
+/// The process of `child`. Another one may have its number as soon as it was waited for, but not this.
+fn process(child: &Child) -> io::Result<OwnedFd> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // Another process may have its number as soon as it was waited for, but not this.
-    let process = pidfd_open(pid.ok_or(io::ErrorKind::InvalidData)?, PidfdFlags::empty())?;
+    Ok(pidfd_open(pid.ok_or(io::ErrorKind::InvalidData)?, PidfdFlags::empty())?)
+}
+
+/// Waits for the end of `child`, and hands signals on to it.
+async fn wait(
+    (mut child, process): (Child, OwnedFd),
+    received: &mut mpsc::Receiver<(Signal, Sender)>,
+) -> io::Result<Ended> {
     let (sender, mut end) = oneshot::channel();
     // Who hears of the end is here until then.
     std::thread::spawn(move || sender.send(child.wait()));
@@ -93,12 +163,25 @@ async fn wait(mut child: Child, received: &mut mpsc::Receiver<Signal>) -> io::Re
         tokio::select! {
             biased;
             ended = &mut end => return ended.map_err(io::Error::other)?.map(Ended),
-            Some(signal) = received.recv() => {
+            Some((signal, from)) = received.recv() => {
+                if from == Sender::Terminal && is_in_foreground() {
+                    continue;
+                }
                 // It may just have ended.
                 let _ = pidfd_send_signal(&process, signal);
             }
         }
     }
+}
+
+fn asks_to_end(signal: Signal) -> bool {
+    [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP].contains(&signal)
+}
+
+/// The set of signals that a process ignores, bit 0 for signal 1, by its `/proc/PID/status`.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
 /// Whether a terminal has our group of processes in its foreground.
@@ -117,7 +200,14 @@ fn foreground(status: &str) -> Option<(i32, i32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::foreground;
+    use super::{foreground, ignored};
+
+    #[test]
+    fn ignored_signals_are_read_as_a_set() {
+        let status = "Name:\tnohup\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n";
+        assert_eq!(ignored(status), 0x1001);
+        assert_eq!(ignored(""), 0);
+    }
 
     #[test]
     fn the_group_in_the_foreground_is_read_past_any_name() {

@@ -2,16 +2,21 @@
 
 mod child;
 mod folder;
+mod fusion;
+mod mounted;
 mod task;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use clap::Args;
 use mount::Location;
 
 pub(crate) use task::{FAILED, Task};
+
+use self::fusion::Launch;
 
 use crate::settings::{Flags, Settings, Unknown};
 
@@ -22,20 +27,35 @@ use crate::settings::{Flags, Settings, Unknown};
     quayfs run s3://my-bucket/project -- make -j 8\n  \
     quayfs run --at /data s3://my-bucket -- sh -c 'sort /data/in > /data/out'\n\n\
     The command finds the mount's folder in QUAYFS_MOUNT and, without --at, begins in it. It gets the\n\
-    signals TERM, INT, HUP, USR1 and USR2 that quayfs gets. When it has ended, quayfs waits until the\n\
-    bucket has everything, unmounts, and returns its status, 128 and the signal's number if one ended it.\n\
+    signals TERM, USR1 and USR2 that quayfs gets, and INT, QUIT and HUP unless quayfs is in the foreground of\n\
+    a terminal, which sends them to both. When it has ended, quayfs waits until the bucket has everything,\n\
+    unmounts, and returns its status, 128 and the signal's number if one ended it. Ctrl-C and TERM end the\n\
+    wait, but with --fusion: the mount goes, and its daemon uploads the rest by itself.\n\
     If quayfs itself fails, it says why, and the status is 174: the mount, the start of the command, or\n\
     an upload; what was not uploaded is safe in the state folder, and `quayfs recover` brings it.\n\n\
-    As closes need not wait one by one, they do not: --commit is async here, unless it is set.")]
+    As closes need not wait one by one, they do not: --commit is async here, unless it is set.\n\n\
+    With --fusion, which is also what the program does under the name `fusion`, it starts tasks of Nextflow:\n\
+    all buckets are mounted at /fusion (or --at, or QUAYFS_FUSION_AT), the inputs that the script .command.run\n\
+    of the task in FUSION_WORK names are fetched ahead, what the command says is kept in .command.log, outputs\n\
+    that are links become objects, and .exitcode is in the bucket when all else is. QUAYFS_KEEP_LOCAL=true is\n\
+    --keep-local.")]
 pub(crate) struct RunArgs {
     /// What to mount, as for `quayfs mount`.
-    url: String,
+    #[arg(required_unless_present = "fusion")]
+    url: Option<String>,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Mount here rather than in a temporary folder.
     #[arg(long, value_name = "DIR")]
     at: Option<PathBuf>,
+    /// Start a task of Nextflow, with all buckets mounted.
+    #[arg(long, conflicts_with = "url")]
+    fusion: bool,
+    /// With --fusion: what the task makes and is neither an output nor about the task is not uploaded, and gone
+    /// with it. Uploads wait for the end of the task.
+    #[arg(long, requires = "fusion")]
+    keep_local: bool,
     /// Settings as in /etc/fstab, with commas between them.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
@@ -45,13 +65,25 @@ pub(crate) struct RunArgs {
 
 /// Runs the command; its status, or ours.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    let task = || {
-        anyhow::Ok(Task {
-            location: Location::parse(&args.url)?,
-            at: args.at.clone(),
-            flags: args.flags.clone().with_options(&args.options, Unknown::Refused)?,
-            command: args.command.clone(),
-        })
+    let run = || {
+        // The parser looks past this where a URL excludes --fusion.
+        ensure!(args.fusion || !args.keep_local, "--keep-local goes with --fusion only");
+        let flags = args.flags.clone().with_options(&args.options, Unknown::Refused)?;
+        let (at, command) = (args.at.clone(), args.command.clone());
+        match &args.url {
+            Some(url) => Task { location: Location::parse(url)?, at, flags, command }.run(),
+            None => Launch::new(at, flags, command, args.keep_local)?.run(),
+        }
     };
-    task::status(task().and_then(|task| task.run()))
+    task::status(run())
+}
+
+/// Whether a program of this name does as `run --fusion`: Nextflow knows no other.
+pub(crate) fn is_launcher(name: &OsStr) -> bool {
+    fusion::is_name(name)
+}
+
+/// Runs `command` as the launcher; its status, or ours.
+pub(crate) fn launch(command: Vec<OsString>) -> ExitCode {
+    task::status(Launch::new(None, Flags::none(), command, false).and_then(|launch| launch.run()))
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use mount::{CostStatus, CredentialsStatus, Status, TimesStatus, TuningStatus, UploadState};
+use mount::{
+    CostStatus, CredentialsStatus, Status, StoreStatus, TimesStatus, TuningStatus, UploadState,
+};
 
 use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
 
@@ -28,6 +30,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
         ),
     ));
     lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
+    lines.extend(status.stores.iter().filter_map(lacks).map(|lacks| entry("store", &lacks)));
     lines.push(entry("cost", &cost(&status.cost)));
     lines.push(entry("tuning", &tuning(&status.tuning)));
     lines.extend(table("requests to the store", &status.requests, Some(&status.cost.currency)));
@@ -123,6 +126,12 @@ fn credentials(who: &CredentialsStatus) -> String {
     [Some(name), who.role.clone(), left].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// What the store of a bucket is known to lack; most lack nothing.
+fn lacks(store: &StoreStatus) -> Option<String> {
+    let names = store.lacks.join(", ");
+    (!names.is_empty()).then(|| format!("{} does without {names}", store.bucket))
+}
+
 fn cost(cost: &CostStatus) -> String {
     let CostStatus { currency, list, requests, transfer } = cost;
     let sum = show_money(requests + transfer, currency);
@@ -136,9 +145,10 @@ fn cost(cost: &CostStatus) -> String {
 
 fn tuning(tuning: &TuningStatus) -> String {
     format!(
-        "{} requests and {} small uploads at a time, parts of {}, up to {} in memory",
+        "{} requests and {} small uploads at a time, {} read ahead, parts of {}, up to {} in memory",
         tuning.requests_at_a_time,
         tuning.small_uploads_at_a_time,
+        show_bytes(tuning.read_window_bytes),
         show_bytes(tuning.part_bytes),
         show_bytes(tuning.memory_limit_bytes)
     )

@@ -102,6 +102,6 @@ fn only_mount() -> Result<PathBuf> {
         (Some(_), false) => {
             bail!("there are several mounts: say which; `quayfs status` lists them")
         }
-        (None, _) => bail!("nothing is mounted; `quayfs mount URL DIR` mounts"),
+        (None, _) => bail!("nothing of yours is mounted; `quayfs mount URL DIR` mounts"),
     }
 }

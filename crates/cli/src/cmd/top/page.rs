@@ -109,14 +109,24 @@ fn panel(
     (columns, rows): (usize, usize),
 ) {
     let values: Vec<f64> = live.history.iter().map(value).collect();
-    let highest = values.iter().copied().fold(0.0, f64::max);
+    // The height of the plot, so only of what is in it.
+    let seen = values.iter().rev().take(columns).copied();
+    let highest = show_rate(seen.fold(0.0, f64::max));
     let now = show_rate(value(&live.status.throughput));
     canvas.put((column, row), name, Look::Strong);
-    let told = format!("{now}, at most {}", show_rate(highest));
-    canvas.put((column + name.chars().count() + 2, row), &told, Look::Dim);
+    let place = column + name.chars().count() + 2;
+    let told = told(&now, &highest, (column + columns).saturating_sub(place));
+    canvas.put((place, row), &told, Look::Dim);
     for (at, text) in plot(&values, columns, rows).iter().enumerate() {
         canvas.put((column, row + 1 + at), text, look);
     }
+}
+
+/// A rate and the highest that is seen, in words that fit: a number that is cut off is another number.
+fn told(now: &str, highest: &str, columns: usize) -> String {
+    let words = [format!("{now}, at most {highest}"), format!("{now}, ≤ {highest}")];
+    let fitting = words.into_iter().find(|words| words.chars().count() <= columns);
+    fitting.unwrap_or_else(|| now.to_owned())
 }
 
 /// The tabs, and what the chosen one shows.
@@ -136,5 +146,22 @@ fn lower(canvas: &mut Canvas, live: &Live, view: &View, row: usize) {
     let shown = names.iter().chain(rest.iter().skip(scrolled)).take(room);
     for (at, line) in shown.enumerate() {
         canvas.put((1, row + 1 + at), &line.text, line.look);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn a_rate_is_told_whole_or_not_at_all() {
+        for (columns, want) in [
+            (40, "11.3 KiB/s, at most 34.1 KiB/s"),
+            (30, "11.3 KiB/s, at most 34.1 KiB/s"),
+            (29, "11.3 KiB/s, ≤ 34.1 KiB/s"),
+            (23, "11.3 KiB/s"),
+        ] {
+            assert_eq!(told("11.3 KiB/s", "34.1 KiB/s", columns), want, "{columns}");
+        }
     }
 }

@@ -49,12 +49,15 @@ impl Terminal {
         let before = tcgetattr(stdin()).context("cannot ask the terminal how it is")?;
         let mut raw = before.clone();
         raw.make_raw();
-        *lock() = Some(before);
         let terminal = Terminal { drawn: None };
         give_back_at_a_panic();
         give_back_at_a_signal()?;
+        // Whoever gives it back waits until it is taken whole.
+        let mut taken = lock();
+        *taken = Some(before);
         tcsetattr(stdin(), OptionalActions::Now, &raw).context("cannot take the terminal")?;
         send(TAKE)?;
+        drop(taken);
         Ok(terminal)
     }
 
@@ -72,7 +75,10 @@ impl Terminal {
         // What was drawn for another size is elsewhere now.
         let clear = if self.drawn == Some(canvas.size()) { "" } else { "\x1b[2J" };
         self.drawn = Some(canvas.size());
-        send(&format!("{clear}{}", canvas.escapes()))
+        let text = format!("{clear}{}", canvas.escapes());
+        // Nothing is drawn on what a signal has given back.
+        let taken = lock();
+        if taken.is_some() { send(&text) } else { Ok(()) }
     }
 
     /// The next key, if one is pressed within `patience`.
@@ -145,12 +151,15 @@ fn give_back_at_a_panic() {
 #[expect(clippy::disallowed_methods, reason = "a signal that is caught has to end us all the same")]
 fn give_back_at_a_signal() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // From here on, not from when the thread gets to it.
+    let kinds = {
+        let _entered = runtime.enter();
+        [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()].map(signal)
+    };
+    let [terminate, hangup, interrupt] = kinds;
+    let (mut terminate, mut hangup, mut interrupt) = (terminate?, hangup?, interrupt?);
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         let number = runtime.block_on(async {
-            let mut kinds =
-                [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()]
-                    .map(|kind| signal(kind).expect("signals can be listened to"));
-            let [terminate, hangup, interrupt] = &mut kinds;
             tokio::select! {
                 _ = terminate.recv() => 15,
                 _ = hangup.recv() => 1,

@@ -160,6 +160,7 @@ fn status() -> Status {
             transfer: 0.0,
         },
         tuning: TuningStatus::default(),
+        stores: Vec::new(),
         credentials: vec![CredentialsStatus {
             kind: "temporary access key".into(),
             name: "ASIA…MPLE".into(),

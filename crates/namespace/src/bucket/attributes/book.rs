@@ -17,7 +17,7 @@ use remote::Version;
 use super::item::{Item, Label, text_bytes};
 use super::line::Usual;
 use super::sheet::Items;
-use crate::RecordId;
+use crate::{Error, RecordId};
 
 /// How many objects the entries of a large folder are spread over.
 pub(in crate::bucket) const SHARDS: usize = 64;
@@ -109,6 +109,8 @@ pub(in crate::bucket) struct Book {
     pub(in crate::bucket) turn: Arc<tokio::sync::Mutex<()>>,
     /// Not before this time after a write that failed, and how long the next wait is.
     pub(in crate::bucket) resting: Option<(Duration, Duration)>,
+    /// When it was asked for in vain, if that was the last time, and what came of it.
+    pub(in crate::bucket) failed: Option<(Duration, Error)>,
     pub(in crate::bucket) used: u64,
 }
 
@@ -122,6 +124,7 @@ impl Book {
             pending: BTreeMap::new(),
             turn: Arc::default(),
             resting: None,
+            failed: None,
             used: 0,
         }
     }

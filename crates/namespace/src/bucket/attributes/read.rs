@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use remote::{ErrorKind as RemoteErrorKind, Fresh, Key, Version};
@@ -49,6 +50,8 @@ enum Found {
     Same,
     New(Version, Text),
     Nothing,
+    /// Something that is not for us to read.
+    Hidden,
 }
 
 impl Shared {
@@ -63,19 +66,35 @@ impl Shared {
             return Ok(());
         }
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
+        let came = self.clock.monotonic();
         let _turn = turn.lock().await;
-        // Who had the turn before may have asked the same.
+        // Who had the turn before may have asked the same, be it in vain.
         if self.is_known(prefix, want) {
             return Ok(());
         }
-        let told = self.load(prefix, want).await.map_err(|error| Error::remote(op, error))?;
+        if let Some(error) = self.failed_since(op, prefix, came) {
+            return Err(error);
+        }
+        let told = self.load(prefix, want).await.map_err(|error| Error::remote(op, error));
+        let failed = told.as_ref().err().map(Error::again);
+        let now = self.clock.monotonic();
         let mut state = self.state();
         if let Some(books) = &mut state.tree.books {
+            books.get_mut(prefix).failed = failed.map(|error| (now, error));
             books.shrink();
         }
         drop(state);
+        let told = told?;
         self.retell_folder(prefix, &told);
         Ok(())
+    }
+
+    /// The failure of who asked for the attributes of `prefix` last, if that was after `came`: who waited
+    /// for him does not wait once more.
+    fn failed_since(&self, op: &'static str, prefix: &Key, came: Duration) -> Option<Error> {
+        let mut state = self.state();
+        let (at, error) = state.tree.books.as_mut()?.get_mut(prefix).failed.as_ref()?;
+        (came < *at).then(|| Error { op, ..error.again() })
     }
 
     /// The right to read and write the attribute object of `prefix`; `None` if they are not used.
@@ -169,6 +188,7 @@ impl Shared {
                     Vec::new()
                 }
                 Found::Nothing => book.learn(Form::Absent, Items::new(), as_of),
+                Found::Hidden => book.learn(Form::Foreign, Items::new(), as_of),
                 Found::New(version, Text::Items { usual, items, bad }) => {
                     warn_of_bad_lines(&key, bad);
                     book.usual = usual;
@@ -259,6 +279,7 @@ impl Shared {
                 Vec::new()
             }
             Found::Nothing => book.learn_shard(at, Sheet::new(None, Items::new(), as_of)),
+            Found::Hidden => book.learn_shard(at, Sheet::foreign(Version::new(""), as_of)),
             Found::New(version, Text::Items { items, bad, .. }) => {
                 warn_of_bad_lines(&key, bad);
                 // What is not of this shard would not be found when it is changed.
@@ -277,13 +298,15 @@ impl Shared {
             Ok(Fresh::Same) => Ok(Found::Same),
             Ok(Fresh::New(meta, bytes)) => Ok(Found::New(meta.version, sheet::read(&bytes))),
             Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(Found::Nothing),
-            // It may not be read, or is absurdly large: names are shown without it.
+            // It may not be read, or is absurdly large: names are shown without it. Whose credentials are
+            // refused learns nothing of what is there.
             Err(error)
-                if error.kind == RemoteErrorKind::Denied
-                    || error.kind == RemoteErrorKind::Unsupported =>
+                if error.kind == RemoteErrorKind::Unsupported
+                    || error.kind == RemoteErrorKind::Denied
+                        && !error.trouble().is_of_credentials() =>
             {
                 tracing::warn!(%error, "a folder is shown without its attributes");
-                Ok(Found::New(Version::new(""), Text::Unknown))
+                Ok(Found::Hidden)
             }
             Err(error) => Err(error),
         }

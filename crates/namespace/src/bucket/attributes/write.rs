@@ -93,9 +93,26 @@ impl Shared {
         Ok(())
     }
 
+    /// As [`Shared::sync_attributes`], of all that is in the folder `top` and below it, and of itself.
+    pub(in crate::bucket) async fn sync_attributes_below(&self, top: Ino) -> Result<()> {
+        let below = {
+            let state = self.state();
+            let prefix = state.tree.prefix("sync", top)?;
+            let due = state.tree.books.as_ref().map(|books| books.due(None)).unwrap_or_default();
+            let is_below = |folder: &Key| folder.as_bytes().starts_with(prefix.as_bytes());
+            due.into_iter().filter(is_below).collect()
+        };
+        let written = self.write_folders(below).await;
+        written.and(self.sync_attributes(Some(top)).await)
+    }
+
     async fn write_all(&self, due: Option<Duration>) -> Result<()> {
         let folders = self.state().tree.books.as_ref().map(|books| books.due(due));
-        let results: Vec<Result<()>> = stream::iter(folders.unwrap_or_default())
+        self.write_folders(folders.unwrap_or_default()).await
+    }
+
+    async fn write_folders(&self, folders: Vec<Key>) -> Result<()> {
+        let results: Vec<Result<()>> = stream::iter(folders)
             .map(|prefix| async move { self.write_folder(&prefix).await })
             .buffer_unordered(FOLDERS_AT_A_TIME)
             .collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base::{Ino, Name};
+use base::{Ino, Name, Share};
 use proptest::prelude::{any, prop, proptest};
 use proptest::test_runner::Config;
 use remote::Key;
@@ -145,8 +145,10 @@ async fn a_listing_that_nobody_reads_any_more_asks_for_nothing_more() {
 
 #[tokio::test]
 async fn what_lies_ready_for_a_slow_reader_is_bounded_and_nothing_is_left_out() {
-    let bench =
-        Bench::over(Fake::new(), BucketOptions { nodes_max: 1000, ..BucketOptions::default() });
+    let bench = Bench::over(
+        Fake::new(),
+        BucketOptions { nodes: Share::whole(1000), ..BucketOptions::default() },
+    );
     for file in 0..100_000 {
         bench.put(&format!("{file:06}"), "x");
     }

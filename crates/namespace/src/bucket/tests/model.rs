@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base::{FileKind, Ino};
+use base::{FileKind, Ino, Share};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use remote::PutOptions;
@@ -358,7 +358,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let options = BucketOptions { returns, nodes_max, ..BucketOptions::default() };
+            let options = BucketOptions { returns, nodes: Share::whole(nodes_max), ..BucketOptions::default() };
             let ledger = Arc::new(Memory::default());
             let bench = Bench::with(remote::Fake::new(), options, Arc::clone(&ledger) as _);
             let mut world = World { bench, model: Model::default() };

@@ -60,7 +60,7 @@ async fn odd_keys_have_the_names_that_are_documented() {
         ("d/%%x", vec!["d", "%%:%25%25x"]),
         ("d/my%20file", vec!["d", "my%20file"]),
         (&long, vec![&chunk, &rest]),
-        ("e/%%!caf%E9", vec!["e", "caf\u{FFFD}"]),
+        ("e/%%!caf%E9", vec!["e", "%%!caf%E9"]),
     ];
     for (key, _) in &cases {
         bench.put(key, "x");
@@ -155,7 +155,7 @@ async fn what_is_made_under_an_odd_name_gets_its_key() {
     bench.upload(ino, "5").await;
     assert_eq!(bench.keys(), ["d/", "d/%%", "d/%%!caf%E9", "d/..", "d//", "d//x"]);
     bench.expire();
-    assert_eq!(bench.names(d).await, ["%%", "%%..", "%%:%25%25", "%%=%%", "caf\u{FFFD}"]);
+    assert_eq!(bench.names(d).await, ["%%", "%%..", "%%:%25%25", "%%=%%", "%%!caf%E9"]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::Ino;
+use base::{Ino, Share};
 use remote::Key;
 use remote::fake::{Fake, Op};
 
@@ -151,7 +151,7 @@ async fn moving_what_is_not_uploaded_and_replacing_with_it_asks_for_nothing() {
 
 #[tokio::test]
 async fn nodes_that_nobody_holds_are_forgotten_and_come_back_with_their_numbers() {
-    let options = BucketOptions { nodes_max: 100, ..BucketOptions::default() };
+    let options = BucketOptions { nodes: Share::whole(100), ..BucketOptions::default() };
     let bench = Bench::over(Fake::new(), options);
     for file in 0..1500 {
         bench.put(&format!("d{}/{file}", file % 3), "x");
@@ -177,7 +177,7 @@ async fn nodes_that_nobody_holds_are_forgotten_and_come_back_with_their_numbers(
 
 #[tokio::test]
 async fn a_held_number_outlives_any_crowd() {
-    let options = BucketOptions { nodes_max: 10, ..BucketOptions::default() };
+    let options = BucketOptions { nodes: Share::whole(10), ..BucketOptions::default() };
     let bench = Bench::over(Fake::new(), options);
     for file in 0..100 {
         bench.put(&format!("{file:02}"), "x");

@@ -1,7 +1,8 @@
 //! Attribute objects that are not ours to write, or that nobody could read any more.
 
 use base::{FileKind, Ino};
-use remote::{Key, Metadata};
+use remote::fake::Op;
+use remote::{ErrorKind as RemoteErrorKind, Key, Metadata, Trouble};
 
 use super::attributes::{Kept, OBJECT, OTHER};
 use super::{Bench, name};
@@ -163,4 +164,26 @@ async fn what_nobody_could_read_any_more_is_not_written() {
     let again = bench.again();
     let first = again.ino(Ino::ROOT, "f").await;
     assert_eq!(again.bucket.xattr(first, b"user.b").await.unwrap().len(), 63 << 10);
+}
+
+#[tokio::test]
+async fn what_may_not_be_read_is_left_alone_and_who_is_not_known_is_shown_nothing() {
+    let before = Bench::new();
+    before.put("f", "1");
+    before.chmod(before.ino(Ino::ROOT, "f").await, 0o600).await;
+    before.sync().await;
+    let of = |trouble| {
+        let bench = before.again();
+        bench.fake.refuse_next(Op::GetWhole, RemoteErrorKind::Denied, trouble);
+        bench
+    };
+    let bench = of(Trouble::Denied);
+    let shown = bench.bucket.lookup(Ino::ROOT, &name("f")).await.unwrap().attr;
+    assert_eq!(shown.mode, 0o644, "as if nothing were said of it");
+    assert_eq!(chmod(&bench, shown.ino).await, Err(ErrorKind::Unsupported));
+    let bench = of(Trouble::BadCredentials);
+    let shown = bench.bucket.lookup(Ino::ROOT, &name("f")).await;
+    assert_eq!(shown.unwrap_err().kind, ErrorKind::Remote(RemoteErrorKind::Denied));
+    let shown = bench.bucket.lookup(Ino::ROOT, &name("f")).await.unwrap().attr;
+    assert_eq!(shown.mode, 0o600, "they are good again");
 }

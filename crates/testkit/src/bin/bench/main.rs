@@ -3,7 +3,7 @@
 //! Every line compares two things measured in turns in one run, so that the machine's mood cancels
 //! out; what counts is the ratio. `make bench` builds and runs it.
 //!
-//! `quayfs-bench [PAGE [CHAPTER...]]` writes the page too; chapters are `reads`, `small` and `writes`.
+//! `quayfs-bench [PAGE [CHAPTER...]]` writes the page too; chapters are `reads`, `small`, `tasks` and `writes`.
 //!
 //! The link to the store is a proxy in this process. Another one takes its place with
 //! `QUAYFS_BENCH_LINK=host:port`; it must lead to `QUAYFS_BENCH_STORE=host:port`, where the store
@@ -12,6 +12,7 @@
 mod reads;
 mod report;
 mod small;
+mod tasks;
 mod writes;
 
 use std::fs::{self, File};
@@ -64,6 +65,10 @@ fn main() {
     if is_wanted("small") {
         report.chapter("Small files");
         small::small_files(&bucket, &mut report);
+    }
+    if is_wanted("tasks") {
+        report.chapter("Tasks");
+        tasks::tiny_files(&bucket, &mut report);
     }
     if is_wanted("writes") {
         report.chapter("Writes");

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
+mod last;
+
 use quayfs_vfs as vfs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,8 +25,8 @@ use remote::{Key, Remote};
 use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions};
-use vfs::{Access, Commit, DirtyLimit, Vfs, VfsOptions};
+use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions};
 
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
 const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
@@ -120,7 +122,7 @@ fn file_system(
     bucket: &Fake,
     clock: &Arc<StillClock>,
     ledger: &Arc<Memory>,
-    dir: &Path,
+    (dir, upload_delay): (&Path, Duration),
 ) -> (Arc<Bucket>, Arc<Vfs>) {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let metrics = Arc::new(Metrics::new());
@@ -141,7 +143,7 @@ fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window_bytes_max: 8 << 20 },
+        FetcherOptions { requests_max: 8, window: Window::of(8 << 20) },
     );
     let log = UploadLog::new(&store, Arc::clone(&clock), "fake://b");
     let uploading = UploaderOptions { requests_max: 64, part_bytes: 1 << 20 };
@@ -151,6 +153,9 @@ fn file_system(
         file_bytes_max: 1 << 40,
         commit: Commit::Async,
         dirty_limit: DirtyLimit::default(),
+        upload_delay,
+        last: Last::named(vec![name("done")]),
+        learned: Arc::default(),
     };
     let names = Arc::clone(&namespace);
     let parts = ((namespace as _, store), (fetcher, uploader), (clock, metrics));
@@ -159,9 +164,13 @@ fn file_system(
 
 impl World {
     fn new() -> World {
+        World::with_delay(vfs::UPLOAD_DELAY)
+    }
+
+    fn with_delay(delay: Duration) -> World {
         let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
         let (clock, ledger) = (Arc::new(StillClock::new()), Arc::new(Memory::default()));
-        let (_, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        let (_, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), delay));
         World { bucket, clock, ledger, vfs, dir }
     }
 
@@ -215,6 +224,14 @@ impl World {
         }
     }
 
+    /// Until so many calls have come to the gate.
+    async fn until_arrived(&self, gate: &Gate, calls: usize) {
+        while gate.arrived(calls).now_or_never().is_none() {
+            self.clock.advance(A_WHILE);
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The process dies, and another one finds what it left.
     async fn dies(self) -> (World, vfs::Recovered) {
         assert_eq!(Arc::strong_count(&self.vfs), 1, "nothing of it goes on");
@@ -239,7 +256,8 @@ impl Grave {
     /// Another process finds it.
     async fn rise(self) -> (World, vfs::Recovered) {
         let Grave { bucket, clock, ledger, dir } = self;
-        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        let place = (dir.path(), vfs::UPLOAD_DELAY);
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, place);
         assert_eq!(names.replay(ledger.left()).await.waiting, 0);
         let recovered = vfs.recover().await.unwrap();
         (World { bucket, clock, ledger, vfs, dir }, recovered)
@@ -307,6 +325,41 @@ async fn a_file_that_is_removed_at_once_is_never_uploaded() {
     world.closed("b", b"b").await;
     world.settled().await;
     assert_eq!((world.object("a"), world.bucket.calls(Op::Put)), (None, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_long_delay_nothing_is_uploaded_before_somebody_waits_for_it() {
+    let world = World::with_delay(Duration::from_hours(1));
+    world.closed("a", b"hello").await;
+    let (_, handle) = world.create("large").await;
+    for at in 0..4 {
+        world.write(handle, at << 20, &vec![7; 1 << 20]).await;
+    }
+    for _ in 0..20 {
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((world.bucket.sent_bytes(), world.bucket.uploads_open()), (0, 0));
+    world.close(handle).await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("a").unwrap(), &b"hello"[..]);
+    assert_eq!(world.object("large").unwrap().len(), 4 << 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_closed_again_after_it_was_brought_to_the_bucket_early_is_uploaded_too() {
+    let world = World::with_delay(Duration::from_hours(1));
+    let ino = world.closed("a", b"first").await;
+    assert_eq!(world.vfs.drain().await, []);
+    world.overwrite(ino, b"again").await;
+    for _ in 0..1_000_000 {
+        if world.vfs.pending().files == 0 {
+            break;
+        }
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("a").unwrap(), &b"again"[..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -526,7 +579,7 @@ fn what_was_closed_below_a_renamed_folder_is_under_its_new_name_although_its_rec
     let runtime = Runtime::new().unwrap();
     let grave = runtime.block_on(async {
         let Grave { bucket, clock, ledger, dir } = grave;
-        let (names, vfs) = file_system(&bucket, &clock, &ledger, dir.path());
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), vfs::UPLOAD_DELAY));
         assert_eq!(names.replay(ledger.left()).await.waiting, 0);
         drop(vfs);
         Grave { bucket, clock, ledger, dir }

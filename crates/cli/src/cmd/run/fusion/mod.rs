@@ -1,0 +1,267 @@
+//! The launcher that Nextflow starts its tasks with where it works on object stores: all buckets below one
+//! folder, and a task that is over when the bucket has all of it.
+//!
+//! ```text
+//!   mount ─▶ .command.run read ─▶ inputs on their way ─▶ command, its output into .command.log
+//!                                                          │
+//!   status ◀─ unmount: .exitcode last ◀─ all else uploaded ◀─ output links become objects
+//! ```
+
+mod inputs;
+mod links;
+mod log;
+mod pattern;
+mod scratch;
+mod script;
+mod shared;
+mod tags;
+mod words;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use mount::Location;
+
+use self::inputs::Prefetch;
+use self::links::Outputs;
+use self::log::Log;
+use self::scratch::STATUS;
+use self::script::Script;
+use super::child::{Ended, Signals};
+use super::mounted::{Mounted, Patience};
+use super::task::MOUNT_VARIABLE;
+use crate::complain;
+use crate::settings::{Flags, Settings};
+
+/// Where tasks look for buckets, unless somebody says otherwise.
+const TOP: &str = "/fusion";
+
+/// The variable by which somebody says so.
+const TOP_VARIABLE: &str = "QUAYFS_FUSION_AT";
+
+/// The variable that names the folder of the task.
+const WORK_VARIABLE: &str = "FUSION_WORK";
+
+/// What a task is started by.
+const SCRIPT: &str = ".command.run";
+
+/// Where all that it says is kept.
+const LOG: &str = ".command.log";
+
+/// The variable that names the tags of what a task writes.
+const TAGS_VARIABLE: &str = "FUSION_TAGS";
+
+/// Others take a task for done when they see its status, and then look for its files.
+const DEFAULTS: [(&str, &str); 2] = [("profile", "pipeline"), ("commit-last", STATUS)];
+
+/// The variable that asks for [`Leftovers::Removed`].
+const KEEP_LOCAL_VARIABLE: &str = "QUAYFS_KEEP_LOCAL";
+
+/// A script is no longer.
+const SCRIPT_BYTES_MAX: u64 = 256 << 20;
+
+/// What becomes of what a task made that is no output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leftovers {
+    Uploaded,
+    /// With the end of the task, before they were uploaded.
+    Removed,
+}
+
+/// A task as Nextflow starts it.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    /// Where all buckets are to be.
+    top: PathBuf,
+    flags: Flags<Settings>,
+    command: Vec<OsString>,
+    /// The folder of the task, if that is known.
+    work: Option<PathBuf>,
+    leftovers: Leftovers,
+}
+
+/// What is known of a task beside its command.
+#[derive(Debug)]
+struct Task<'a> {
+    work: &'a Path,
+    script: Script,
+}
+
+/// Whether a program of this name is to be the launcher.
+pub(super) fn is_name(name: &OsStr) -> bool {
+    Path::new(name).file_name() == Some(OsStr::new("fusion"))
+}
+
+impl Launch {
+    pub(super) fn new(
+        at: Option<PathBuf>,
+        flags: Flags<Settings>,
+        command: Vec<OsString>,
+        keep_local: bool,
+    ) -> Result<Launch> {
+        let top = at.or_else(|| variable(TOP_VARIABLE)).unwrap_or_else(|| TOP.into());
+        let top =
+            std::path::absolute(&top).with_context(|| format!("{}: not a path", top.display()))?;
+        let script = command.iter().map(Path::new).find(|word| word.ends_with(SCRIPT));
+        let work = variable(WORK_VARIABLE)
+            .or_else(|| script.and_then(Path::parent).map(Path::to_owned))
+            .filter(|work| work.is_absolute());
+        let leftovers = if keep_local || is_set(KEEP_LOCAL_VARIABLE)? {
+            Leftovers::Removed
+        } else {
+            Leftovers::Uploaded
+        };
+        Ok(Launch { top, flags, command, work, leftovers })
+    }
+
+    /// Does it all. An error is one of ours: with it, the command has not run, or not all that it wrote is
+    /// in the bucket.
+    pub(super) fn run(&self) -> Result<Ended> {
+        let mut signals = Signals::listen()?;
+        std::fs::create_dir_all(&self.top)
+            .with_context(|| format!("cannot make {}", self.top.display()))?;
+        if shared::is_there(&self.top) {
+            if self.leftovers == Leftovers::Removed {
+                complain(
+                    "the mount was there already: leftovers of the task may be uploaded before they go",
+                );
+            }
+            let ended = self.in_mount(&mut signals);
+            if let Some(work) = &self.work {
+                shared::bring(work)?;
+            }
+            return ended;
+        }
+        let tags = variable(TAGS_VARIABLE).and_then(|text| tags::rules(&text.to_string_lossy()));
+        let tags = tags.as_deref().map(|rules| ("tags", rules));
+        let late = match self.leftovers {
+            Leftovers::Uploaded => None,
+            Leftovers::Removed => Some(("upload-delay", scratch::UPLOAD_DELAY)),
+        };
+        let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).chain(late).collect();
+        let mounted = Mounted::new(&Location::All, &self.top, &self.flags, &defaults)?;
+        let ended = self.in_mount(&mut signals);
+        mounted.end(&mut signals, Patience::Endless)?;
+        ended
+    }
+
+    fn in_mount(&self, signals: &mut Signals) -> Result<Ended> {
+        let (program, arguments) = self.command.split_first().context("no command to run")?;
+        let mut command = Command::new(program);
+        command.args(arguments).env(MOUNT_VARIABLE, &self.top);
+        let task = self.work.as_deref().map(Task::of);
+        let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
+        if task.is_some() {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let ran = signals.run(&mut command, |child| {
+            task.as_ref().map(|task| Log::begin(child, &task.work.join(LOG))).transpose()
+        });
+        drop(prefetch);
+        let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
+        if let (Some(task), Some(log)) = (task, log) {
+            let completed = task.complete(ended, log, (&self.top, self.leftovers));
+            if completed.is_err() {
+                // The task did well, and its folder is not what it made: nobody must take it for that.
+                let _ = std::fs::remove_file(task.work.join(STATUS));
+            }
+            // Until now the folder of the task was not complete, and so its status not in the bucket.
+            drop(completed?);
+        }
+        Ok(ended)
+    }
+}
+
+impl Task<'_> {
+    /// What the script in the folder of a task says. One without is run all the same.
+    fn of(work: &Path) -> Task<'_> {
+        let mut script = match read(&work.join(SCRIPT)) {
+            Ok(text) => Script::read(&text, work),
+            Err(_) => Script::default(),
+        };
+        if let Some(staging) = &script.staged_by
+            && let Ok(text) = read(staging)
+        {
+            script.read_staging(&text, work);
+        }
+        Task { work, script }
+    }
+
+    /// Puts the folder in order when the command has ended; the log stays open until what is returned is dropped.
+    fn complete(
+        &self,
+        ended: Ended,
+        log: Log,
+        (top, leftovers): (&Path, Leftovers),
+    ) -> Result<Arc<File>> {
+        let log = log.end().with_context(|| format!("cannot write {LOG}"))?;
+        let outputs = Outputs::of(&self.script);
+        // Nobody takes outputs from a task that failed.
+        if ended.is_success() {
+            links::to_objects(self.work, top, &outputs)?;
+        }
+        if leftovers == Leftovers::Removed {
+            scratch::remove(self.work, &outputs);
+        }
+        Ok(log)
+    }
+
+    /// Has the inputs fetched; without that the task takes longer, and no more.
+    fn prefetch(&self, top: &Path) -> Option<Prefetch> {
+        Prefetch::begin(&self.script, top).unwrap_or_else(|error| {
+            complain(&format!("inputs are not fetched ahead: {error}"));
+            None
+        })
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(SCRIPT_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn is_set(name: &str) -> Result<bool> {
+    let Some(value) = variable(name) else { return Ok(false) };
+    let value = value.to_string_lossy();
+    crate::settings::switch(&value).map_err(|reason| anyhow::anyhow!("{name}={reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Launch, is_name};
+    use crate::settings::Flags;
+
+    #[test]
+    fn the_folder_of_the_task_is_that_of_its_script() {
+        for (command, want) in [
+            (vec!["bash", "/fusion/s3/b/w/ab/.command.run"], Some("/fusion/s3/b/w/ab")),
+            (vec!["bash", ".command.run"], None),
+            (vec!["true"], None),
+        ] {
+            let command = command.iter().map(Into::into).collect();
+            let launch = Launch::new(Some("/top".into()), Flags::none(), command, false).unwrap();
+            assert_eq!(launch.work.as_deref(), want.map(Path::new));
+            assert_eq!(launch.top, Path::new("/top"));
+        }
+    }
+
+    #[test]
+    fn the_launcher_is_known_by_its_name() {
+        for (name, want) in [("/usr/bin/fusion", true), ("fusion", true), ("quayfs", false)] {
+            assert_eq!(is_name(name.as_ref()), want, "{name}");
+        }
+    }
+}

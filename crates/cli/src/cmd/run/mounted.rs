@@ -1,0 +1,157 @@
+//! A mount for as long as a command runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use mount::{Error, Force, Location, Progress};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::super::mount::{Started, start};
+use super::super::umount::{of_users, teller};
+use super::child::Signals;
+use crate::complain;
+use crate::settings::{Flags, Settings, Sources};
+
+/// What is mounted, and where.
+#[derive(Debug)]
+pub(super) struct Mounted {
+    location: Location,
+    dir: PathBuf,
+}
+
+/// How long the bucket is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Until a signal asks us to end: the daemon goes on without us.
+    UntilSignal,
+    /// Whatever comes: with us the daemon would end, too, as in a container, and a signal may be the notice that
+    /// the machine goes soon.
+    Endless,
+}
+
+impl Mounted {
+    /// Mounts `location` at `dir`, with `defaults` for settings of which nobody said anything.
+    pub(super) fn new(
+        location: &Location,
+        dir: &Path,
+        flags: &Flags<Settings>,
+        defaults: &[(&str, &str)],
+    ) -> Result<Mounted> {
+        let sources = Sources::read(flags)?;
+        for warning in sources.warnings() {
+            complain(&warning);
+        }
+        let given = sources.resolve(Some(location))?.given;
+        let mut flags = flags.clone();
+        for (name, value) in defaults {
+            if !given.contains_key(*name) {
+                flags = flags.with_default(name, value);
+            }
+        }
+        match start(location, dir, &flags, &[])? {
+            Started::Mounted => Ok(Mounted { location: location.clone(), dir: dir.to_owned() }),
+            Started::Failed => bail!("{location} could not be mounted; nothing was run"),
+        }
+    }
+
+    /// Waits for the bucket, and unmounts also if it does not get everything.
+    pub(super) fn end(self, signals: &mut Signals, patience: Patience) -> Result<()> {
+        let Mounted { location, dir } = self;
+        let there = dir.clone();
+        let waited = match patience {
+            Patience::UntilSignal => signals.meanwhile(move || wait_for_bucket(&there)),
+            Patience::Endless => Some(wait_for_bucket(&there)),
+        };
+        let Some((ended, was_dead)) = waited else {
+            detach(&dir, signals);
+            bail!(
+                "told to end before the bucket had everything; what was closed is safe on the local disk: {}",
+                finished_by(&location)
+            )
+        };
+        match ended {
+            Ok(()) if was_dead => bail!(
+                "the daemon of the mount ended before the bucket had everything; what was closed is safe on \
+                 the local disk: {}",
+                finished_by(&location)
+            ),
+            Ok(()) => Ok(()),
+            Err(Error::Unpublished { reasons, .. }) => {
+                detach(&dir, signals);
+                bail!(
+                    "{} file(s) could not be uploaded:\n  {}\nthe bytes are safe on the local disk: {}",
+                    reasons.len(),
+                    reasons.join("\n  "),
+                    finished_by(&location)
+                )
+            }
+            // Everything was uploaded; somebody has a file open or is in a folder.
+            Err(Error::Mount(_)) => {
+                complain(&format!(
+                    "programs that the command left behind still use the mount{}: ending it",
+                    of_users(&dir)
+                ));
+                match patience {
+                    Patience::Endless => end_daemon(&dir),
+                    Patience::UntilSignal => {
+                        signals.meanwhile(move || end_daemon(&dir)).unwrap_or_else(|| {
+                            bail!("told to end before the daemon of the mount had ended; it goes on by itself")
+                        })
+                    }
+                }
+            }
+            Err(error) => {
+                detach(&dir, signals);
+                let told =
+                    "what was closed is safe on the local disk, if the bucket has not all of it";
+                Err(error).with_context(|| format!("{told}: {}", finished_by(&location)))
+            }
+        }
+    }
+}
+
+/// Unmounts when the bucket has everything; also tells whether the daemon was dead.
+fn wait_for_bucket(dir: &Path) -> (std::result::Result<(), Error>, bool) {
+    let (mut was_dead, mut tell) = (false, teller());
+    let ended = mount::umount(dir, Force::No, |progress: Progress| {
+        was_dead |= progress == Progress::WasDead;
+        tell(progress);
+    });
+    (ended, was_dead)
+}
+
+/// Takes the mount away, whatever the bucket has; who asks us to end once more does not wait for the daemon.
+fn detach(dir: &Path, signals: &mut Signals) {
+    let dir = dir.to_owned();
+    let detached = signals.meanwhile(move || mount::umount(&dir, Force::Yes, teller()));
+    if let Some(Err(error)) = detached {
+        complain(&error.to_string());
+    }
+}
+
+/// What brings the rest into the bucket.
+fn finished_by(location: &Location) -> String {
+    match location {
+        Location::All => "the next mount of all buckets, or of theirs, uploads them".to_owned(),
+        Location::S3 { .. }
+        | Location::Gcs { .. }
+        | Location::Azure { .. }
+        | Location::Folder(_) => {
+            format!("`quayfs recover {location}` uploads them")
+        }
+    }
+}
+
+/// Has the daemon of a mount end, which gives those who use the mount a moment, and then errors.
+fn end_daemon(dir: &Path) -> Result<()> {
+    let pid = mount::status(dir)?.pid;
+    let pid =
+        i32::try_from(pid).ok().and_then(Pid::from_raw).context("the daemon has no number")?;
+    let daemon = pidfd_open(pid, PidfdFlags::empty()).context("the daemon is gone")?;
+    kill_process(pid, Signal::TERM).context("cannot end the daemon")?;
+    // It uploads what was written meanwhile, however long that takes.
+    while poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) == Err(Errno::INTR) {}
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! The launcher that Nextflow starts tasks with: what is in the bucket when a task has ended, and in which order.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::{Bucket, Finished, MinIo, Plan, Scratch, mounted_at, noise, run, wait};
+
+const WITHIN: Duration = Duration::from_mins(1);
+/// When not the command failed, but the launcher.
+const FAILED: i32 = 174;
+/// The folder of the task, as a key.
+const WORK: &str = "work/ab/cdef";
+
+/// A bucket, and how tasks are started with it.
+pub(crate) struct Launcher {
+    plan: Plan,
+    place: Scratch,
+}
+
+impl Launcher {
+    pub(crate) fn of(bucket: &Bucket<'_>) -> Launcher {
+        let place = Scratch::new();
+        let (top, tools) = (place.path().join("fusion"), place.folder("tools"));
+        symlink(testkit::quayfs(), tools.join("fusion")).unwrap();
+        let plan = Plan::of(bucket);
+        let state = plan.state().to_str().unwrap().to_owned();
+        let plan = plan
+            .env("AWS_ENDPOINT_URL", bucket.endpoint())
+            .env("AWS_REGION", "us-east-1")
+            .env("QUAYFS_PATH_STYLE", "true")
+            .env("QUAYFS_CACHE_DIR", &state)
+            .env("QUAYFS_FUSION_AT", top.to_str().unwrap());
+        Launcher { plan, place }
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where all buckets are mounted.
+    pub(crate) fn top(&self) -> PathBuf {
+        self.place.path().join("fusion")
+    }
+
+    /// The program under the name that Nextflow knows.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.place.path().join("tools/fusion")
+    }
+
+    /// The folder of the task.
+    fn work(&self, bucket: &Bucket<'_>) -> PathBuf {
+        self.top().join("s3").join(bucket.name()).join(WORK)
+    }
+
+    /// Puts a script into the folder of the task as Nextflow does, with the lines that name its inputs and
+    /// outputs, and starts it as Nextflow does.
+    fn task(&self, bucket: &Bucket<'_>, outputs: &[&str], stage: &str, body: &str) -> Command {
+        let work = self.work(bucket);
+        let outputs: Vec<String> = outputs.iter().map(|name| format!("### - '{name}'\n")).collect();
+        let outputs = outputs.concat();
+        let stage =
+            stage.replace("TOP", self.top().join("s3").join(bucket.name()).to_str().unwrap());
+        let script = format!(
+            "#!/bin/bash\n### ---\n### name: 'task'\n### outputs:\n{outputs}### ...\n\
+             nxf_stage() {{\n    true\n{stage}\n}}\ntrap 'printf $? > .exitcode' EXIT\n\
+             cd {}\nnxf_stage\n{body}\n",
+            work.display()
+        );
+        bucket.put(&format!("{WORK}/.command.run"), script.as_bytes());
+        let mut command = self.plan.other_command(self.program().as_os_str());
+        command.arg("bash").arg(work.join(".command.run")).env("FUSION_WORK", &work);
+        command
+    }
+
+    fn run(&self, bucket: &Bucket<'_>, outputs: &[&str], stage: &str, body: &str) -> Finished {
+        let finished = run(&mut self.task(bucket, outputs, stage, body), WITHIN);
+        assert!(!mounted_at(&self.top()), "{}", finished.report());
+        finished
+    }
+}
+
+impl Drop for Launcher {
+    /// A test that fails leaves no mount behind: the daemon ends with it.
+    fn drop(&mut self) {
+        if mounted_at(&self.top()) {
+            run(Command::new("umount").arg("--lazy").arg(self.top()), WITHIN);
+        }
+    }
+}
+
+fn get(bucket: &Bucket<'_>, name: &str) -> Option<String> {
+    let bytes = bucket.get(&format!("{WORK}/{name}"))?;
+    Some(String::from_utf8(bytes).unwrap())
+}
+
+#[test]
+fn a_task_is_in_the_bucket_when_its_launcher_has_ended() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input\n");
+    let launcher = Launcher::of(&bucket);
+    let body = "cat in.txt in.txt > out.txt; mkfifo p; (echo from the pipe > p &); cat p; echo aside >&2\n\
+                touch empty; for i in 1 2 3; do echo $i | tee -a small > /dev/null; done; mv small empty\n\
+                exit 7";
+    let ran = launcher.run(&bucket, &["out.txt"], "    ln -s TOP/data/in.txt in.txt", body);
+    assert_eq!(ran.status.code(), Some(7), "{}", ran.report());
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("from the pipe\n", "aside\n"));
+    let lines = get(&bucket, ".command.log").unwrap();
+    assert!(lines.contains("from the pipe\n") && lines.contains("aside\n"), "{lines}");
+    for (name, want) in [("out.txt", "input\ninput\n"), ("empty", "1\n2\n3\n"), (".exitcode", "7")]
+    {
+        assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
+    }
+    assert_eq!(get(&bucket, "small"), None);
+}
+
+#[test]
+fn what_is_no_output_is_not_uploaded_where_it_is_to_be_kept_local() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input\n");
+    let launcher = Launcher::of(&bucket);
+    // Longer than uploads wait otherwise.
+    let body = format!(
+        "mkdir -p tmp/deep made; cp in.txt tmp/deep/scratch; seq 100000 > tmp/large; sleep 1\n\
+         {} status --json \"$QUAYFS_MOUNT\" > made/status.txt\n\
+         cat in.txt tmp/deep/scratch > made/out.txt; exit 3",
+        testkit::quayfs().display()
+    );
+    let stage = "    ln -s TOP/data/in.txt in.txt";
+    let mut task = launcher.task(&bucket, &["made/*.txt"], stage, &body);
+    let ran = run(task.env("QUAYFS_KEEP_LOCAL", "true"), WITHIN);
+    assert_eq!(ran.status.code(), Some(3), "{}", ran.report());
+    assert_eq!(get(&bucket, "made/out.txt").as_deref(), Some("input\ninput\n"));
+    assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("3"));
+    let keys = bucket.all_keys();
+    let is_wanted = |key: &String| {
+        ["made/", ".command", ".exitcode", "data/", ".quayfs-"]
+            .iter()
+            .any(|part| key.contains(part))
+            || key == &format!("{WORK}/")
+    };
+    assert!(keys.iter().all(is_wanted), "{keys:?}");
+    let status: serde_json::Value =
+        serde_json::from_str(&get(&bucket, "made/status.txt").unwrap()).unwrap();
+    assert_eq!(status["counters"]["uploads_done"], 0, "nothing was uploaded while it ran");
+}
+
+#[test]
+fn what_a_task_writes_has_the_tags_that_nextflow_names() {
+    let minio = MinIo::shared();
+    let bucket = minio.bucket();
+    let launcher = Launcher::of(&bucket);
+    let mut task = launcher.task(&bucket, &["out.txt"], "", "echo 1 > out.txt");
+    let tags = "[.command.*|.exitcode](nextflow.io/metadata=true),[*](nextflow.io/temporary=true)";
+    run(task.env("FUSION_TAGS", tags), WITHIN).ok();
+    let tags = |name: &str| {
+        let place = format!("it/{}/{WORK}/{name}", bucket.name());
+        minio.mc(&["tag", "list", "--json", &place]).ok().to_owned()
+    };
+    let (out, status) = (tags("out.txt"), tags(".exitcode"));
+    assert!(
+        out.contains("\"nextflow.io/temporary\":\"true\"") && !out.contains("metadata"),
+        "{out}"
+    );
+    assert!(status.contains("\"nextflow.io/metadata\":\"true\""), "{status}");
+}
+
+#[test]
+fn outputs_that_are_links_are_objects_and_other_links_are_not() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input");
+    bucket.put("data/sub/deep.txt", b"deep");
+    let launcher = Launcher::of(&bucket);
+    let stage = "    ln -s TOP/data/in.txt in.txt\n    ln -s TOP/data folder";
+    let body = "echo -n made > made.txt; ln -s in.txt one.out; ln -s made.txt two.out; ln -s folder all\n\
+                ln -s in.txt no-output; ln -s /etc/hostname away.out; ln -s nowhere lost.out";
+    let outputs = ["*.out", "all", "in.{txt,csv}"];
+    let ran = launcher.run(&bucket, &outputs, stage, body);
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
+    for (name, want) in [
+        ("one.out", "input"),
+        ("two.out", "made"),
+        ("all/in.txt", "input"),
+        ("all/sub/deep.txt", "deep"),
+        ("no-output", "in.txt"),
+        ("away.out", "/etc/hostname"),
+        ("lost.out", "nowhere"),
+    ] {
+        assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
+    }
+    // An input is an output only for who names it, and a pattern does not.
+    assert!(get(&bucket, "in.txt").unwrap().ends_with("/data/in.txt"));
+    let named = launcher.run(&bucket, &["in.txt"], "    ln -sf TOP/data/in.txt in.txt", "true");
+    assert_eq!(named.status.code(), Some(0), "{}", named.report());
+    assert_eq!(get(&bucket, "in.txt").as_deref(), Some("input"));
+}
+
+#[test]
+fn the_status_of_a_task_comes_when_all_else_is_in_the_bucket() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let body = "mkdir many; for i in $(seq 300); do echo $i > many/$i; done; ln -s many/1 link.out\n\
+                head -c 3000000 /dev/zero > large";
+    let mut command = launcher.task(&bucket, &["*.out"], "", body);
+    let mut running = command.spawn().unwrap();
+    // A listing is told in the order of the keys, and the status comes first in it.
+    let first = wait::until_some("the status", WITHIN, || {
+        let keys = bucket.keys();
+        keys.contains(&format!("{WORK}/.exitcode")).then_some(keys)
+    });
+    assert_eq!(get(&bucket, "link.out").as_deref(), Some("1\n"), "the link is an object by then");
+    assert!(running.wait().unwrap().success());
+    assert_eq!(first, bucket.keys());
+    assert!(300 < first.len());
+}
+
+#[test]
+fn inputs_are_on_their_way_before_anybody_reads_them() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/large", &noise(1, 3_000_000));
+    bucket.put("data/folder/inner", &noise(2, 1_000_000));
+    let launcher = Launcher::of(&bucket);
+    let stage = "    ln -s TOP/data/large large\n    ln -s TOP/data/folder folder\n    ln -s TOP/data/none none";
+    let quayfs = testkit::quayfs();
+    let body = format!(
+        "got() {{ {} status --json \"$QUAYFS_MOUNT\" | grep -o '\"remote_get_bytes\": *[0-9]*' | grep -o '[0-9]*$'; }}\n\
+         for i in $(seq 600); do [ \"$(got)\" -ge 4000000 ] && exit 5; sleep 0.1; done",
+        quayfs.display()
+    );
+    let ran = launcher.run(&bucket, &[], stage, &body);
+    assert_eq!(ran.status.code(), Some(5), "{}", ran.report());
+}
+
+#[test]
+fn what_is_not_the_tasks_failure_has_a_status_of_its_own() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let launcher = Launcher::of(&bucket);
+    let program = launcher.program();
+    let mut nowhere = launcher.plan.other_command(program.as_os_str());
+    nowhere.args(["true"]).env("FUSION_WORK", launcher.top().join("s3/no-such-bucket/work"));
+    let said = run(&mut nowhere, WITHIN);
+    assert_eq!(said.status.code(), Some(FAILED), "{}", said.report());
+    assert!(said.stderr.contains(".command.log"), "{}", said.report());
+
+    // The store goes away for good while the task runs.
+    let gone = launcher.plan.folder("gone");
+    let body = format!(
+        "echo x > out; touch {0}/now; until [ -e {0}/go ]; do sleep 0.1; done",
+        gone.display()
+    );
+    let mut command = launcher.task(&bucket, &["out"], "", &body);
+    let mut running = command.env("QUAYFS_DEADLINE", "2s").spawn().unwrap();
+    wait::until("the task to be at work", WITHIN, || gone.join("now").exists());
+    minio.stop();
+    fs::write(gone.join("go"), b"").unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(FAILED));
+    assert!(!mounted_at(&launcher.top()));
+    // Nothing is lost: the next task brings it, the status behind the rest.
+    minio.start_again();
+    let mut next = launcher.plan.other_command(program.as_os_str());
+    let there = launcher.work(&bucket).join("out");
+    let said = run(next.arg("cat").arg(&there), WITHIN);
+    assert_eq!(said.status.code(), Some(0), "{}", said.report());
+    assert_eq!(get(&bucket, "out").as_deref(), Some("x\n"));
+}
+
+#[test]
+fn a_copy_of_the_program_is_the_launcher_by_its_name_alone_and_run_does_the_same() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("there", b"bytes");
+    let launcher = Launcher::of(&bucket);
+    let copied = launcher.plan.folder("copied").join("fusion");
+    fs::copy(testkit::quayfs(), &copied).unwrap();
+    let there = launcher.top().join("s3").join(bucket.name()).join("there");
+    let check = |said: &Finished| assert_eq!(said.ok(), "bytes", "{}", said.report());
+    check(&run(launcher.plan.other_command(copied.as_os_str()).arg("cat").arg(&there), WITHIN));
+    let at = launcher.plan.folder("elsewhere");
+    let mut command = launcher.plan.command(["run", "--fusion", "--at"]);
+    command.arg(&at).args(["--", "cat"]);
+    command.arg(at.join("s3").join(bucket.name()).join("there"));
+    check(&run(&mut command, WITHIN));
+    assert!(!mounted_at(&at) && !mounted_at(&launcher.top()));
+    assert!(Path::new(&at).is_dir());
+}
+
+#[test]
+fn a_mount_that_is_there_is_used_and_stays_whether_its_daemon_is_reached_or_not() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    fs::create_dir(launcher.top()).unwrap();
+    // As one that was passed into a container: its socket is elsewhere, unless somebody says where.
+    let host = Plan::of(&bucket).instead_of_url("all").at(&launcher.top());
+    let host = host.flags(["--profile", "pipeline", "--commit-last", ".exitcode"]).mount();
+    let runtime = host.plan().folder("run").to_str().unwrap().to_owned();
+    for (number, reached) in [("1", false), ("2", true)] {
+        let body = "mkdir -p deep/er; echo $NUMBER | tee out > deep/er/inner; ln -sf out a.out";
+        let mut command = launcher.task(&bucket, &["*.out"], "", body);
+        command.env("NUMBER", number);
+        if reached {
+            command.env("XDG_RUNTIME_DIR", &runtime);
+        }
+        let ran = run(&mut command, WITHIN);
+        assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
+        assert!(mounted_at(&launcher.top()));
+        for name in ["out", "deep/er/inner", "a.out"] {
+            assert_eq!(get(&bucket, name).unwrap(), format!("{number}\n"), "{name}");
+        }
+        assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
+    }
+    host.umount();
+}

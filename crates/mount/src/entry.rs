@@ -1,0 +1,38 @@
+//! The mount that a path is in, or why it does not let us in.
+
+use std::io;
+use std::path::Path;
+
+use fuse::{MountEntry, MountError, MountErrorKind};
+
+use crate::error::Error;
+
+/// Whether `path` is in a mount of this program that answers.
+pub fn is_in_mount(path: &Path) -> bool {
+    fuse::mount_of(path).is_ok()
+}
+
+/// The mount of this program that `path` is in.
+pub(crate) fn mount_of(path: &Path) -> Result<MountEntry, Error> {
+    fuse::mount_of(path).map_err(|error| closed(path, error))
+}
+
+/// The words for a mount point would be wrong here: nobody wants to mount anything.
+fn closed(path: &Path, error: MountError) -> Error {
+    let above = std::path::absolute(path).ok().and_then(|path| fuse::mount_above(&path));
+    let is_denied = error.kind == MountErrorKind::Denied;
+    match above {
+        Some(entry) if error.kind == MountErrorKind::DeadMount => Error::Dead { dir: entry.path },
+        Some(entry) if is_denied && is_of_others(&entry) => Error::Others { dir: entry.path },
+        Some(_) | None if is_denied => {
+            let source = io::ErrorKind::PermissionDenied.into();
+            Error::System { what: "cannot look at the path", source }
+        }
+        Some(_) | None => error.into(),
+    }
+}
+
+fn is_of_others(entry: &MountEntry) -> bool {
+    let own = rustix::process::geteuid();
+    !own.is_root() && entry.owner.is_some_and(|owner| owner != own.as_raw())
+}

@@ -1,0 +1,54 @@
+//! A task that leaves thousands of tiny files: how long it takes itself, and until the bucket has them all.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use testkit::{Bucket, Plan, Scratch, run, wait};
+
+use crate::report::{Rates, Report, median, say};
+use crate::writes::{report_memory, timed};
+use crate::{PROBE_WITHIN, raw, timed_by_itself};
+
+const FILES: u32 = 10_000;
+const BYTES: u32 = 300;
+/// As many as a plain client is quickest with on this machine.
+const PUTS_AT_A_TIME: u32 = 16;
+const TURNS: usize = 3;
+
+/// The task against the local disk, and all of it until it is in the bucket against plain requests.
+pub(crate) fn tiny_files(bucket: &Bucket<'_>, report: &mut Report) {
+    let (mut local, mut here, mut there, mut puts) = (vec![], vec![], vec![], vec![]);
+    for turn in 1..=TURNS {
+        say(&format!("a task with {FILES} files, turn {turn} of {TURNS}"));
+        let scratch = Scratch::new();
+        local.push(timed(|| task(scratch.path())));
+        let mount = Plan::of(bucket).flags(["--profile", "pipeline"]).mount();
+        let dir = mount.join(format!("task-{turn}"));
+        fs::create_dir(&dir).expect("the mount takes a folder");
+        let started = wait::now();
+        task(&dir);
+        here.push(started.elapsed().as_secs_f64());
+        fs::File::open(&dir).and_then(|dir| dir.sync_all()).expect("the store is there");
+        there.push(started.elapsed().as_secs_f64());
+        report_memory(&mount, "a task with many tiny files", turn == TURNS, report);
+        mount.umount();
+        let mut plain = raw(bucket.endpoint(), bucket);
+        let numbers = [FILES, BYTES, PUTS_AT_A_TIME].map(|number| number.to_string());
+        puts.push(timed_by_itself(plain.arg("puts").args(numbers)));
+    }
+    let rates = |reference: &[f64], ours: &[f64]| {
+        let rate = |times: &[f64]| f64::from(FILES) / median(times.to_vec());
+        Rates { reference: rate(reference), ours: rate(ours) }
+    };
+    let what = format!("a task that writes {FILES} files of {BYTES} bytes");
+    report.add(&format!("{what}, itself, per s"), "local disk", rates(&local, &here));
+    let requests = format!("{PUTS_AT_A_TIME} raw PUTs at a time");
+    report.add(&format!("{what}, until synced, per s"), &requests, rates(&puts, &there));
+}
+
+/// What a shell script does that has a line for each file.
+fn task(dir: &Path) {
+    let script = format!("for i in $(seq {FILES}); do printf '%0{BYTES}d' $i > $i; done");
+    run(Command::new("bash").args(["-c", &script]).current_dir(dir), PROBE_WITHIN).ok();
+}

@@ -1,0 +1,160 @@
+//! Commits files that come last behind the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::Ino;
+use futures::{StreamExt, stream};
+
+use crate::errno::{Error, Result};
+use crate::file::File;
+use crate::vfs::{Commit, Unpublished, Vfs};
+
+/// Folders whose names are waited for at a time.
+const FOLDERS_AT_A_TIME: usize = 16;
+
+/// What came of files that were to be committed together.
+#[derive(Debug, Default)]
+pub(crate) struct Committed {
+    /// Why some could not be.
+    pub(crate) failed: Vec<Error>,
+    /// How many were not tried, because they come after those.
+    pub(crate) kept_back: usize,
+}
+
+impl Vfs {
+    /// Whether `file` comes after all else of its folder.
+    pub(crate) fn comes_last(&self, file: &File) -> bool {
+        let last = &self.options.last;
+        let is_any = !last.is_empty() && self.options.commit == Commit::Async;
+        is_any && self.namespace.path(file.ino()).is_some_and(|path| last.has_path(&path))
+    }
+
+    /// Whether it is time for `file`, which comes last: the bucket has all else in and below its folder, or will
+    /// never have it.
+    pub(crate) async fn may_come(&self, file: &File) -> Result<bool> {
+        let Ok(folder) = self.namespace.parent(file.ino()) else { return Ok(true) };
+        if self.has_lost(folder) {
+            return Ok(true);
+        }
+        if self.lacks_others(folder) {
+            return Ok(false);
+        }
+        // Links, folders and other names.
+        self.namespace.sync_below(folder).await?;
+        Ok(!self.lacks_others(folder))
+    }
+
+    fn lacks_others(&self, folder: Ino) -> bool {
+        let dirty = self.files.dirty();
+        dirty.iter().any(|other| self.is_below(other.ino(), folder) && !self.comes_last(other))
+    }
+
+    /// `file` lost to somebody else's. It is no file any more that could fail again, so that is remembered until
+    /// there is one of its name that the bucket has.
+    pub(crate) fn loses(&self, file: &File) {
+        if !self.options.last.is_empty()
+            && let Ok(folder) = self.namespace.parent(file.ino())
+            && let Some(path) = self.namespace.path(file.ino())
+        {
+            self.lost.lock().insert(path, folder);
+        }
+    }
+
+    /// The bucket has `file`.
+    pub(crate) fn is_no_loss(&self, file: &File) {
+        if !self.lost.lock().is_empty()
+            && let Some(path) = self.namespace.path(file.ino())
+        {
+            self.lost.lock().remove(&path);
+        }
+    }
+
+    /// Whether a file in or below `folder` lost to somebody else's.
+    fn has_lost(&self, folder: Ino) -> bool {
+        let lost = self.lost.lock();
+        lost.values().any(|place| *place == folder || self.is_below(*place, folder))
+    }
+
+    /// Whether `file` comes after something that the bucket will never have.
+    pub(crate) fn is_barred(&self, file: &File) -> bool {
+        self.comes_last(file)
+            && self.namespace.parent(file.ino()).is_ok_and(|folder| self.has_lost(folder))
+    }
+
+    /// Commits `files`, so many at a time; those that come last when the others of their folders are through, and
+    /// names too, and not if one of them failed.
+    pub(crate) async fn commit_in_order(
+        self: &Arc<Self>,
+        files: Vec<Arc<File>>,
+        at_a_time: usize,
+    ) -> Committed {
+        let (last, first): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| self.comes_last(file));
+        let mut failed = self.commit_all(first, at_a_time).await;
+        let mut ready = Vec::new();
+        let mut kept_back = 0;
+        let mut asking = Vec::new();
+        for (folder, files) in self.by_folder(last) {
+            let lacks = folder.is_some_and(|folder| {
+                failed.iter().any(|(other, _)| self.is_below(other.ino(), folder))
+            });
+            match folder {
+                // Without a name they come after nothing.
+                None => ready.extend(files),
+                Some(_) if lacks => kept_back += files.len(),
+                Some(folder) => {
+                    asking.push(async move { (self.namespace.sync_below(folder).await, files) });
+                }
+            }
+        }
+        let mut asked = stream::iter(asking).buffer_unordered(FOLDERS_AT_A_TIME);
+        while let Some((synced, files)) = asked.next().await {
+            match synced {
+                Ok(()) => ready.extend(files),
+                Err(error) => {
+                    kept_back += files.len();
+                    failed.extend(files.into_iter().next().map(|file| (file, error.into())));
+                }
+            }
+        }
+        drop(asked);
+        failed.extend(self.commit_all(ready, at_a_time).await);
+        Committed { failed: failed.into_iter().map(|(_, error)| error).collect(), kept_back }
+    }
+
+    fn by_folder(&self, files: Vec<Arc<File>>) -> BTreeMap<Option<Ino>, Vec<Arc<File>>> {
+        let mut folders: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for file in files {
+            let folder = self.namespace.parent(file.ino()).ok();
+            folders.entry(folder).or_default().push(file);
+        }
+        folders
+    }
+
+    /// Those that failed, and why.
+    async fn commit_all(
+        self: &Arc<Self>,
+        files: Vec<Arc<File>>,
+        at_a_time: usize,
+    ) -> Vec<(Arc<File>, Error)> {
+        stream::iter(files)
+            .map(|file| async move { self.commit(&file).await.err().map(|error| (file, error)) })
+            .buffer_unordered(at_a_time)
+            .filter_map(|failed| async { failed })
+            .collect()
+            .await
+    }
+}
+
+impl Committed {
+    /// In words.
+    pub(crate) fn unpublished(self) -> Vec<Unpublished> {
+        let failed = self.failed.iter().map(ToString::to_string);
+        let kept_back = match self.kept_back {
+            0 => None,
+            files => Some(format!("{files} file(s) that come last were kept back for that")),
+        };
+        failed.chain(kept_back).map(|reason| Unpublished { reason }).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! Files that come last: `done`, in whichever folder.
+
+use std::sync::Arc;
+
+use base::{Ino, Metrics, SystemClock};
+use remote::fake::Op;
+use remote::{Key, Metadata};
+use store::{CacheLimit, Store};
+use tokio::runtime::Runtime;
+
+use super::{A_WHILE, Grave, ME, NODE, OWNER, World, killed, name};
+
+/// Looks at what must not happen.
+const LOOKS: usize = 20;
+
+/// Looks at what has to happen.
+const MANY_LOOKS: usize = 1_000_000;
+
+impl World {
+    /// Another program writes the object.
+    fn put_elsewhere(&self, key: &str) {
+        self.bucket.insert(&Key::from(key), "theirs", Metadata::new());
+    }
+
+    /// A folder that is there because something is in it.
+    async fn folder(&self, folder: &str) -> Ino {
+        self.put_elsewhere(&format!("{folder}/old"));
+        self.vfs().lookup(Ino::ROOT, name(folder)).await.unwrap().ino
+    }
+
+    /// An edit is closed of what another program replaces then.
+    async fn lost(&self, file: &str) {
+        self.bucket.insert(&Key::from(file), "longer than the edit", Metadata::new());
+        let ino = self.vfs().lookup(Ino::ROOT, name(file)).await.unwrap().ino;
+        self.overwrite(ino, b"ours").await;
+        self.put_elsewhere(file);
+    }
+
+    async fn has(&self, file: &str) -> bool {
+        self.vfs().lookup(Ino::ROOT, name(file)).await.is_ok()
+    }
+}
+
+impl Grave {
+    /// Changes what is noted of staged files: these bytes, at this place.
+    fn notes<const N: usize>(&self, change: impl Fn(&[u8]) -> Option<(usize, &'static [u8; N])>) {
+        let cache = CacheLimit::Bytes(1 << 30);
+        let options = store::Options { dir: self.dir.path().to_owned(), cache };
+        let clock = Arc::new(SystemClock::new());
+        let store = Store::open(options, clock, Arc::new(Metrics::new())).unwrap();
+        for mut orphan in store.orphans().unwrap() {
+            if let Some((at, bytes)) = change(&orphan.note) {
+                orphan.note[at..at + N].copy_from_slice(bytes);
+                orphan.staged.set_note(&orphan.note).unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_last_is_uploaded_when_the_bucket_has_all_else_of_its_folder() {
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Put);
+    world.closed("done", b"0").await;
+    world.closed("other", b"bytes").await;
+    world.vfs().symlink(Ino::ROOT, name("link"), b"other".to_vec(), OWNER).await.unwrap();
+    // The file and the link are on their way, and the one that comes last is not.
+    world.until_arrived(&gate, 2).await;
+    assert_eq!(world.object("done"), None);
+    gate.let_through(2);
+    world.until_arrived(&gate, 3).await;
+    let (link, other) = (world.object("link"), world.object("other"));
+    assert!(link.is_some() && other.is_some() && world.object("done").is_none());
+    drop(gate);
+    world.settled().await;
+    assert_eq!(world.object("done").unwrap(), &b"0"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_last_waits_for_one_that_is_still_written() {
+    let world = World::new();
+    let (_, handle) = world.create("other").await;
+    world.closed("done", b"0").await;
+    for _ in 0..20 {
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("done"), None);
+    world.write(handle, 0, b"bytes").await;
+    world.close(handle).await;
+    world.settled().await;
+    assert_eq!(world.object("done").unwrap(), &b"0"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_that_fails_keeps_back_what_comes_last() {
+    let world = World::new();
+    world.closed("done", b"0").await;
+    world.closed("other", b"bytes").await;
+    world.bucket.fail_next(Op::Put, remote::ErrorKind::Denied);
+    let left = world.vfs.drain().await;
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[1].reason.contains("kept back"), "{left:?}");
+    assert_eq!(world.object("done"), None);
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("done").unwrap(), &b"0"[..]);
+}
+
+#[test]
+fn what_comes_last_does_so_in_the_next_life_too() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        let gate = world.bucket.hold(Op::Put);
+        world.closed("done", b"0").await;
+        world.closed("other", b"bytes").await;
+        (world, vec![gate])
+    });
+    assert_eq!(recovered.uploaded, 2);
+    let time = |key| world.bucket.meta(&Key::from(key)).unwrap().version;
+    assert!(time("other").as_str() < time("done").as_str(), "versions of this store count up");
+    drop((world, runtime));
+}
+
+#[test]
+fn what_comes_last_goes_where_a_file_of_its_folder_went() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        let gate = world.bucket.hold(Op::Put);
+        world.closed("done", b"0").await;
+        let (_, handle) = world.create("other").await;
+        world.write(handle, 0, b"never closed").await;
+        (world, vec![gate])
+    });
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 2));
+    assert_eq!(world.object("done"), None);
+    drop((world, runtime));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_after_a_file_that_lost_goes_where_that_went_and_not_into_the_next_life() {
+    let world = World::new();
+    world.lost("other").await;
+    world.closed("done", b"0").await;
+    world.settled().await;
+    assert_eq!(world.recovery().len(), 4, "two files, and a description of each");
+    assert_eq!(world.object("other").unwrap(), &b"theirs"[..]);
+    assert!(!world.has("done").await);
+    // Nobody waited for it then: who waits next hears of it, once.
+    let told = world.vfs.drain().await;
+    assert!(told.len() == 1 && told[0].reason.contains("recovery"), "{told:?}");
+    assert_eq!(world.vfs.drain().await, []);
+    // Whoever closes another one hears of it then.
+    let (_, handle) = world.create("done").await;
+    world.write(handle, 0, b"1").await;
+    world.vfs().flush(handle, ME).await.unwrap_err();
+    world.vfs.release(handle).unwrap();
+    assert_eq!(world.recovery().len(), 6);
+    assert_eq!(world.vfs.drain().await, []);
+    // Until there is what it comes after.
+    let other = world.vfs().lookup(Ino::ROOT, name("other")).await.unwrap().ino;
+    world.overwrite(other, b"again").await;
+    assert_eq!(world.vfs.drain().await, []);
+    world.closed("done", b"2").await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("done").unwrap(), &b"2"[..]);
+    for _ in 0..MANY_LOOKS {
+        if Arc::strong_count(&world.vfs) == 1 {
+            break;
+        }
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    let (world, recovered) = world.dies().await;
+    assert_eq!((recovered.uploaded, recovered.waiting), (0, 0));
+    assert_eq!(world.object("done").unwrap(), &b"2"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_comes_last_waits_for_names_of_its_own_folder_only() {
+    let world = World::new();
+    let (elsewhere, folder) = (world.folder("elsewhere").await, world.folder("d").await);
+    let below = world.vfs().mkdir(folder, name("below"), NODE).await.unwrap().ino;
+    let gate = world.bucket.hold(Op::Delete);
+    world.vfs().unlink(elsewhere, name("old")).await.unwrap();
+    world.until_arrived(&gate, 1).await;
+    let links = world.bucket.hold(Op::Put);
+    world.vfs().symlink(below, name("link"), b"there".to_vec(), OWNER).await.unwrap();
+    world.until_arrived(&links, 1).await;
+    world.closed_in(folder, "done", b"0").await;
+    for _ in 0..LOOKS {
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("d/done"), None, "the link comes first");
+    drop(links);
+    world.settled().await;
+    assert_eq!(world.object("d/done").unwrap(), &b"0"[..]);
+    assert!(world.object("elsewhere/old").is_some());
+    drop(gate);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_keeps_back_only_what_comes_after_what_failed() {
+    let world = World::new();
+    let (one, two) = (world.folder("one").await, world.folder("two").await);
+    for folder in [one, two] {
+        world.closed_in(folder, "done", b"0").await;
+    }
+    world.closed_in(one, "other", b"bytes").await;
+    world.bucket.fail_next(Op::Put, remote::ErrorKind::Denied);
+    let left = world.vfs.drain().await;
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!((world.object("one/done"), world.object("two/done").is_some()), (None, true));
+}
+
+#[test]
+fn what_got_its_name_by_a_rename_comes_last_in_the_next_life_although_nothing_notes_it() {
+    let runtime = Runtime::new().unwrap();
+    let (grave, gates) = runtime.block_on(async {
+        let world = World::new();
+        world.put_elsewhere("temp");
+        let gates = [world.bucket.hold(Op::Put), world.bucket.hold(Op::Copy)];
+        let ino = world.vfs().lookup(Ino::ROOT, name("temp")).await.unwrap().ino;
+        world.overwrite(ino, b"0").await;
+        world.closed("other", b"bytes").await;
+        world.rename("temp", "done").await;
+        (world.buried(), gates)
+    });
+    drop(runtime);
+    drop(gates);
+    grave.notes(|note| note.windows(4).position(|part| part == b"done").map(|at| (at, b"temp")));
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    assert_eq!(recovered.uploaded, 2);
+    let time = |key| world.bucket.meta(&Key::from(key)).unwrap().version;
+    assert!(time("other").as_str() < time("done").as_str(), "versions of this store count up");
+}
