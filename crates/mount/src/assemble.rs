@@ -7,11 +7,11 @@ use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
 use remote::{
     Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
-    Meter, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    Meter, PartCopies, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, Vfs, VfsOptions};
 
 use crate::cloud::{self, Provider};
@@ -21,7 +21,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
-use crate::tuning::WINDOW_BYTES_MAX;
+use crate::sizes::Sizes;
 
 /// What all volumes of a mount have in common.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub(crate) struct Common {
     budget: Budget,
     /// Nodes that are remembered although the kernel does not hold them.
     nodes: Shares,
-    /// How far streams are read ahead.
-    pub(crate) window: Window,
+    /// What follows the network.
+    pub(crate) sizes: Sizes,
 }
 
 impl Common {
@@ -47,8 +47,8 @@ impl Common {
             .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
         notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
         let (budget, nodes) = (Budget::new(config.memory_bytes_max), Shares::of(NODES_MAX));
-        let window = Window::of(WINDOW_BYTES_MAX);
-        Ok(Common { clock, metrics, store, budget, nodes, window })
+        let sizes = Sizes::new(config.part_bytes, config.memory_bytes_max);
+        Ok(Common { clock, metrics, store, budget, nodes, sizes })
     }
 }
 
@@ -88,7 +88,7 @@ const NODES_MAX: usize = 1_000_000;
 /// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
     config: &Config,
-    Common { clock, metrics, store, budget, nodes, window }: Common,
+    Common { clock, metrics, store, budget, nodes, sizes }: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
     let rng = Arc::new(Rng::from_entropy());
@@ -118,9 +118,13 @@ pub(crate) async fn assemble(
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     }
-    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window };
-    let uploading =
-        UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: config.part_bytes };
+    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
+    let part_bytes = match remote.personality().part_copies {
+        // A part is copied only if it was cut as it is now.
+        PartCopies::OwnBlocks => Tuned::of(sizes.parts.bytes()),
+        PartCopies::None | PartCopies::AnyRange { .. } | PartCopies::WholeFirst => sizes.parts,
+    };
+    let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes };
     let runtime = Handle::current();
     let fetcher = Fetcher::new(
         (Arc::clone(&remote), store.clone()),

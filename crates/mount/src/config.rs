@@ -68,8 +68,8 @@ pub struct Config {
     pub metadata_ttl: Duration,
     /// Bytes in flight.
     pub memory_bytes_max: u64,
-    /// The size of a part of a large upload.
-    pub part_bytes: u64,
+    /// The size of a part of a large upload; `None` follows the network and the memory.
+    pub part_bytes: Option<u64>,
     /// How long a request to the store is repeated before it fails.
     pub deadline: Duration,
     /// Whether the kernel may read cached files itself.

@@ -27,19 +27,6 @@ pub fn memory_bytes_fair() -> u64 {
     fair(bytes_usable(Path::new("/")))
 }
 
-/// Parts of uploads that are in memory at a time, so that they do not wait for one another.
-const PARTS_IN_MEMORY: u64 = 16;
-
-/// What stores take at least, and what makes requests few enough.
-const PART_BYTES_MIN: u64 = 5 << 20;
-const PART_BYTES_MAX: u64 = 16 << 20;
-
-/// The size of a part of an upload where `memory_bytes` may be in flight, by default. Of files that would
-/// have too many parts they are larger.
-pub fn part_bytes_fair(memory_bytes: u64) -> u64 {
-    (memory_bytes / PARTS_IN_MEMORY).clamp(PART_BYTES_MIN, PART_BYTES_MAX)
-}
-
 fn fair(bytes_usable: Option<u64>) -> u64 {
     bytes_usable.map_or(BYTES_MAX, |bytes| (bytes / PARTS).clamp(BYTES_MIN, BYTES_MAX))
 }
@@ -82,7 +69,7 @@ fn machine(root: &Path) -> Option<u64> {
 mod tests {
     use std::path::Path;
 
-    use super::{BYTES_MAX, BYTES_MIN, bytes_usable, fair, part_bytes_fair};
+    use super::{BYTES_MAX, BYTES_MIN, bytes_usable, fair};
 
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -116,13 +103,6 @@ mod tests {
         ] {
             assert_eq!(bytes_usable(machine(files).path()), Some(want), "{files:?}");
         }
-    }
-
-    #[test]
-    fn sixteen_parts_fit_into_the_memory_if_it_is_not_too_little() {
-        assert_eq!(part_bytes_fair(512 << 20), 16 << 20);
-        assert_eq!(part_bytes_fair(128 << 20), 8 << 20);
-        assert_eq!(part_bytes_fair(1 << 20), 5 << 20);
     }
 
     #[test]

@@ -39,9 +39,8 @@ pub(crate) struct Report {
     pub(crate) hot: Arc<Hot>,
     /// The role that credentials of AWS are for.
     pub(crate) role: Option<String>,
-    /// What may be in flight in memory, and in one part of an upload.
+    /// What may be in flight in memory.
     pub(crate) memory_bytes_max: u64,
-    pub(crate) part_bytes: u64,
 }
 
 impl Report {
@@ -81,8 +80,8 @@ impl Report {
             cost: self.cost(&requests),
             tuning: TuningStatus {
                 memory_limit_bytes: self.memory_bytes_max,
-                part_bytes: self.part_bytes,
-                read_window_bytes: self.common.window.bytes(),
+                part_bytes: self.common.sizes.parts.bytes(),
+                read_window_bytes: self.common.sizes.window.bytes(),
                 requests_at_a_time: self.volumes.requests_at_a_time(),
                 small_uploads_at_a_time: self.volumes.small_uploads_at_a_time(),
             },

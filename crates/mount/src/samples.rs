@@ -7,9 +7,8 @@ use std::time::Duration;
 use base::{Clock, Counter, Metrics};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use transfer::Window;
 
-use crate::tuning::window_bytes;
+use crate::sizes::{Best, Sizes};
 
 /// Two minutes.
 const SAMPLES_MAX: usize = 120;
@@ -52,16 +51,16 @@ pub(crate) struct Samples {
     ring: Mutex<VecDeque<Sample>>,
 }
 
-/// Takes samples until nobody has them any more, and has `window` follow what the network brings.
+/// Takes samples until nobody has them any more, and has `sizes` follow what the network brings.
 pub(crate) async fn sample(
     samples: Weak<Samples>,
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
-    window: Window,
+    sizes: Sizes,
 ) {
     while let Some(samples) = samples.upgrade() {
         samples.take(&metrics, clock.monotonic());
-        window.set(window_bytes(samples.received_at_best()));
+        sizes.follow(samples.at_best());
         drop(samples);
         clock.sleep(DELAY).await;
     }
@@ -96,9 +95,11 @@ impl Samples {
         }
     }
 
-    /// Bytes from the store in the best second of the last minutes.
-    fn received_at_best(&self) -> f64 {
-        self.history().iter().map(|rates| rates.received_bytes).fold(0.0, f64::max)
+    /// Bytes from the store, and to it, in the best seconds of the last minutes.
+    fn at_best(&self) -> Best {
+        let history = self.history();
+        let best = |of: fn(&Rates) -> f64| history.iter().map(of).fold(0.0, f64::max);
+        Best { received: best(|rates| rates.received_bytes), sent: best(|rates| rates.sent_bytes) }
     }
 
     /// The rates from each sample to the next, oldest first.
@@ -165,6 +166,6 @@ mod tests {
         let history = samples.history();
         assert_eq!(history.len(), SAMPLES_MAX - 1);
         assert!((history[0].received_bytes - 100.0).abs() < 1e-6);
-        assert!((samples.received_at_best() - 300.0).abs() < 1e-6);
+        assert!((samples.at_best().received - 300.0).abs() < 1e-6);
     }
 }

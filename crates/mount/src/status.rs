@@ -142,7 +142,7 @@ pub struct TimesStatus {
 pub struct TuningStatus {
     /// Bytes that may be in flight in memory.
     pub memory_limit_bytes: u64,
-    /// The size of the parts of an upload, of files that do not need larger ones.
+    /// The size of the parts of an upload that begins now, of files that do not need larger ones.
     pub part_bytes: u64,
     /// How far a stream is read ahead at most: what came in the best second of the last minutes.
     #[serde(default)]

@@ -48,12 +48,11 @@ impl Watch {
             hot: Arc::new(Hot::default()),
             role: config.insight.role.clone(),
             memory_bytes_max: config.memory_bytes_max,
-            part_bytes: config.part_bytes,
         });
         let exports = Exports::start(&config.insight, &report, runtime)?;
         let (clock, metrics) = (Arc::clone(&common.clock), Arc::clone(&common.metrics));
         let sampling =
-            samples::sample(Arc::downgrade(&samples), metrics, clock, common.window.clone());
+            samples::sample(Arc::downgrade(&samples), metrics, clock, common.sizes.clone());
         let sampling = runtime.spawn(sampling);
         Ok(Watch { report, sampling, slow: config.insight.slow_calls, _exports: exports })
     }

@@ -10,6 +10,7 @@ use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
+use crate::parts::Grid;
 use crate::plan::Source;
 use crate::{Error, Result, Uploader};
 
@@ -24,24 +25,10 @@ impl Uploader {
         self.remote.personality().part_copies != PartCopies::None
     }
 
-    /// The part of a file that `offset` is in.
-    pub fn part_at(&self, offset: u64) -> Option<ByteRange> {
-        let grid = self.grid();
-        (offset < grid.reach()).then(|| grid.part_at(offset))
-    }
-
-    /// Where the first part begins that has nothing of the first `kept` bytes.
-    pub fn first_ahead(&self, kept: u64) -> Option<u64> {
-        match kept.checked_sub(1) {
-            None => Some(0),
-            Some(last) => self.part_at(last).map(ByteRange::end),
-        }
-    }
-
-    /// Begins an upload of what `staged` will be; parts from `first` on are sent ahead.
+    /// Begins an upload of what `staged` will be, cut along `grid`; parts from `first` on are sent ahead.
     pub async fn begin(
         &self,
-        (staged, first): (&Arc<Staged>, u64),
+        (staged, first, grid): (&Arc<Staged>, u64, Grid),
         (key, condition, metadata): (&Key, &Condition, &Metadata),
         id: String,
     ) -> Result<Begun> {
@@ -49,19 +36,19 @@ impl Uploader {
         carried.insert(UPLOAD_ID.to_owned(), id.clone());
         let options = PutOptions { condition: condition.clone(), metadata: carried };
         let upload = self.create(key, &options).await?;
-        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), (staged, first)))
+        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), (staged, first, grid)))
     }
 
     /// Sends the part `range` as it is now; `None` if not all of it is here.
     pub fn send_ahead<'a>(&'a self, begun: &Begun, range: ByteRange) -> Making<'a> {
         let (key, upload) = (begun.key.clone(), begun.upload.clone());
-        let (staged, first) = (Arc::clone(begun.staged()), begun.first);
+        let (staged, first, grid) = (Arc::clone(begun.staged()), begun.first, begun.grid);
         Box::pin(async move {
             let _request = self.requests.acquire().await.expect("never closed");
             let _memory = self.budget.acquire(range.len()).await;
             let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
             let Some(bytes) = read_staged(&staged, range).await? else { return Ok(None) };
-            let number = self.grid().number_ahead(range.start(), first);
+            let number = grid.number_ahead(range.start(), first);
             let tag = self.remote.upload_part(&key, &upload, number, bytes).await?;
             Ok(Some(Early { number, range, bytes: EarlyBytes::Of(moment), tag }))
         })
@@ -75,7 +62,7 @@ impl Uploader {
             return Vec::new();
         }
         let unchanged = begun.staged().unchanged();
-        let parts = self.plan_beside(size, &unchanged, Some(original), first);
+        let parts = self.plan_beside(begun, size, &unchanged, Some(original));
         let copies = parts.into_iter().filter(|(_, piece)| piece.source == Source::Copied);
         let making = copies.map(|(number, piece)| -> Making<'a> {
             let (key, upload) = (begun.key.clone(), begun.upload.clone());

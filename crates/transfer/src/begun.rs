@@ -7,6 +7,7 @@ use base::ByteRange;
 use remote::{Key, Metadata, Original, PartNumber, PartTag, UploadId, Version};
 use store::{Moment, Sealed, Staged};
 
+use crate::parts::Grid;
 use crate::plan::{Piece, Source};
 
 /// An upload that was begun before its file was whole.
@@ -23,6 +24,8 @@ pub struct Begun {
     /// Parts that begin here or behind are sent ahead. What is before it was there already, and the
     /// store copies what of it is not changed.
     pub first: u64,
+    /// How it is cut, whatever the next upload will be.
+    pub grid: Grid,
     staged: Arc<Staged>,
     // By where they begin.
     parts: BTreeMap<u64, Early>,
@@ -52,10 +55,10 @@ impl Begun {
         (key, upload): (Key, UploadId),
         id: String,
         metadata: Metadata,
-        (staged, first): (&Arc<Staged>, u64),
+        (staged, first, grid): (&Arc<Staged>, u64, Grid),
     ) -> Begun {
         let (staged, parts) = (Arc::clone(staged), BTreeMap::new());
-        Begun { key, upload, id, metadata, first, staged, parts }
+        Begun { key, upload, id, metadata, first, grid, staged, parts }
     }
 
     /// Notes a part that was sent.

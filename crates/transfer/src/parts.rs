@@ -17,7 +17,7 @@ const SPARE_MAX: u32 = 100;
 
 /// Where files are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grid {
+pub struct Grid {
     tiers: [Tier; TIERS.len()],
     /// So many numbers the largest object leaves over, as far as they are of use.
     spare: u32,
@@ -76,6 +76,19 @@ impl Grid {
         let Tier { start, part_bytes, .. } = *tier.expect("the offset is within reach");
         let from = start + (offset - start) / part_bytes * part_bytes;
         ByteRange::at(from, part_bytes).expect("a part is not empty")
+    }
+
+    /// The part of a file that `offset` is in; `None` beyond the reach.
+    pub fn part_of(&self, offset: u64) -> Option<ByteRange> {
+        (offset < self.reach()).then(|| self.part_at(offset))
+    }
+
+    /// Where the first part begins that has nothing of the first `kept` bytes; `None` beyond the reach.
+    pub fn first_ahead(&self, kept: u64) -> Option<u64> {
+        match kept.checked_sub(1) {
+            None => Some(0),
+            Some(last) => self.part_of(last).map(ByteRange::end),
+        }
     }
 
     /// The number of the part that begins at `start`, from 1.

@@ -11,7 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::flight::Flight;
 use crate::readahead::Limits;
-use crate::window::Window;
+use crate::tuned::Tuned;
 
 /// Bounds on fetching.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct FetcherOptions {
     /// The most requests for file data at a time.
     pub requests_max: usize,
     /// How far a stream may be read ahead.
-    pub window: Window,
+    pub window: Tuned,
 }
 
 /// What all downloads of a mount share.
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) runtime: Handle,
     pub(crate) metrics: Arc<Metrics>,
-    window: Window,
+    window: Tuned,
     /// One permit a request.
     requests: Semaphore,
     /// Guesses hold one of these too, so that a quarter of the requests is always left to demand.

@@ -16,16 +16,18 @@ use tokio::sync::Semaphore;
 use crate::begun::Begun;
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan, plan_beside};
+use crate::tuned::Tuned;
 use crate::upload_log::UploadLog;
 use crate::{Download, Error, Result};
 
 /// Bounds on uploading.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UploaderOptions {
     /// The most requests with file data at a time.
     pub requests_max: usize,
-    /// How large the first parts are; smaller files go in one request.
-    pub part_bytes: u64,
+    /// How large the first parts are; smaller files go in one request. An upload that has begun keeps
+    /// the size that it began with.
+    pub part_bytes: Tuned,
 }
 
 /// What a sealed version is to become.
@@ -96,7 +98,8 @@ impl Uploader {
         metadata.insert(UPLOAD_ID.to_owned(), job.id.to_owned());
         let options = PutOptions { condition: job.condition.clone(), metadata };
         let sending = Sending { sealed, job, options: &options };
-        let planned = self.plan(sealed.size(), sealed.unchanged(), job.original);
+        let grid = job.begun.map_or_else(|| self.grid(), |begun| begun.grid);
+        let planned = self.plan(&grid, sealed.size(), (sealed.unchanged(), job.original));
         if let (Some(begun), Plan::Whole | Plan::TooLarge) = (job.begun, &planned) {
             self.end(begun).await;
         }
@@ -124,7 +127,7 @@ impl Uploader {
         let sent = self.put_parts(&sending, &pieces).await;
         if has_copies && sent.as_ref().is_err_and(Error::is_unsupported) {
             // The store cannot copy what it seemed to be able to.
-            let pieces = match self.plan(sealed.size(), sealed.unchanged(), None) {
+            let pieces = match self.plan(&grid, sealed.size(), (sealed.unchanged(), None)) {
                 Plan::Parts(pieces) => pieces,
                 Plan::Whole | Plan::TooLarge => unreachable!("the size is the same"),
             };
@@ -141,7 +144,7 @@ impl Uploader {
         unchanged: &GranuleSet,
         original: Option<Original<'_>>,
     ) -> Vec<ByteRange> {
-        match self.plan(size, unchanged, original) {
+        match self.plan(&self.grid(), size, (unchanged, original)) {
             Plan::Whole | Plan::TooLarge => ByteRange::new(0, size).into_iter().collect(),
             Plan::Parts(pieces) => pieces
                 .into_iter()
@@ -151,25 +154,31 @@ impl Uploader {
         }
     }
 
-    fn plan(&self, size: u64, unchanged: &GranuleSet, original: Option<Original<'_>>) -> Plan {
+    fn plan(
+        &self,
+        grid: &Grid,
+        size: u64,
+        (unchanged, original): (&GranuleSet, Option<Original<'_>>),
+    ) -> Plan {
         let store = self.remote.personality();
-        plan(size, &self.grid(), store, copies(store, unchanged, original))
+        plan(size, grid, store, copies(store, unchanged, original))
     }
 
-    /// The parts of an upload of which those from `first` on are sent ahead.
+    /// The parts of an upload of which some are sent ahead.
     pub(crate) fn plan_beside(
         &self,
+        begun: &Begun,
         size: u64,
         unchanged: &GranuleSet,
         original: Option<Original<'_>>,
-        first: u64,
     ) -> Vec<(PartNumber, Piece)> {
         let store = self.remote.personality();
-        plan_beside(size, &self.grid(), store, copies(store, unchanged, original), first)
+        plan_beside(size, &begun.grid, store, copies(store, unchanged, original), begun.first)
     }
 
-    pub(crate) fn grid(&self) -> Grid {
-        Grid::new(self.options.part_bytes, self.remote.personality())
+    /// How an upload that begins now is cut.
+    pub fn grid(&self) -> Grid {
+        Grid::new(self.options.part_bytes.bytes(), self.remote.personality())
     }
 
     /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
@@ -198,7 +207,7 @@ impl Uploader {
     /// Sends what was not sent ahead, or was changed since.
     async fn send_rest(&self, sending: &Sending<'_>, begun: &Begun) -> Result<Version> {
         let (sealed, original) = (sending.sealed, sending.job.original);
-        let parts = self.plan_beside(sealed.size(), sealed.unchanged(), original, begun.first);
+        let parts = self.plan_beside(begun, sealed.size(), sealed.unchanged(), original);
         let ahead = parts
             .iter()
             .filter_map(|&part| Some((part.0, begun.tag(part, sealed, original)?)))

@@ -15,8 +15,8 @@ use remote::{Condition, ErrorKind, Extent, Key, Metadata, PutOptions, Remote, Ve
 use store::{Base, CacheLimit, GRANULE_BYTES, Options, Store};
 use tokio::runtime::Handle;
 use transfer::{
-    Download, Error, Fetcher, FetcherOptions, UploadJob, UploadLog, Uploader, UploaderOptions,
-    Window,
+    Download, Error, Fetcher, FetcherOptions, Tuned, UploadJob, UploadLog, Uploader,
+    UploaderOptions,
 };
 
 const MIB: u64 = 1 << 20;
@@ -49,7 +49,7 @@ impl World {
             Budget::new(64 * MIB),
             Handle::current(),
             Arc::clone(&metrics),
-            FetcherOptions { requests_max, window: Window::of(32 * MIB) },
+            FetcherOptions { requests_max, window: Tuned::of(32 * MIB) },
         );
         World { bucket, store, metrics, fetcher, dir }
     }
@@ -77,6 +77,7 @@ impl World {
 
     /// One that begins so late.
     fn uploader_at(&self, time: Duration, part_bytes: u64) -> Uploader {
+        let part_bytes = Tuned::of(part_bytes);
         let options = UploaderOptions { requests_max: 4, part_bytes };
         let clock = ManualClock::default();
         clock.advance(time);

@@ -221,7 +221,7 @@ impl Vfs {
         let turn = file.turn().await;
         self.commit_in_turn(&file, &turn, Upto::Unasked).await?;
         // The part in which the next bytes are is sent again with them.
-        let kept = self.uploader.part_at(file.size()).map_or(0, ByteRange::start);
+        let kept = self.uploader.grid().part_of(file.size()).map_or(0, ByteRange::start);
         Ok(self.let_go(&file, kept))
     }
 

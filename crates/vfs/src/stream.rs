@@ -17,7 +17,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use namespace::Target;
 use store::Staged;
-use transfer::{Begun, Early, Making};
+use transfer::{Begun, Early, Grid, Making};
 
 use crate::ahead::State;
 use crate::errno::Result;
@@ -69,20 +69,24 @@ impl Vfs {
         let mut failed = Ok(());
         let wake_at = loop {
             let staged = streamable(file);
+            let grid =
+                state.begun.as_ref().map_or_else(|| self.uploader.grid(), |begun| begun.grid);
             if let (None, Some(staged)) = (&state.begun, &staged) {
                 // What is there already is copied by the store, and not sent.
-                let Some(first) = self.uploader.first_ahead(staged.origin_bytes()) else {
+                let Some(first) = grid.first_ahead(staged.origin_bytes()) else {
                     break None;
                 };
                 state.next = first;
             }
-            let part = self.uploader.part_at(state.next);
+            let part = grid.part_of(state.next);
             let (Some(staged), Some(part)) = (staged, part) else { break None };
-            let is_ready = part.end() <= file.size();
+            // A file of one part goes in one request.
+            let enough = part.end() + u64::from(part.start() == 0 && state.begun.is_none());
+            let is_ready = enough <= file.size();
             let is_stopped = file.stream.is_stopped();
             if is_ready && !is_stopped && failed.is_ok() && sending.len() < PARTS_MAX {
                 if state.begun.is_none() {
-                    let (begun, copies) = self.begin(file, (&staged, part.start())).await?;
+                    let (begun, copies) = self.begin(file, (&staged, part.start(), grid)).await?;
                     sending.extend(copies);
                     state.begun = Some(begun);
                 }
@@ -96,7 +100,7 @@ impl Vfs {
             }
             match sending.next().await {
                 Some(sent) => failed = failed.and(keep(state, sent)),
-                None => break Some(part.end()),
+                None => break Some(enough),
             }
         };
         while let Some(sent) = sending.next().await {
@@ -105,18 +109,19 @@ impl Vfs {
         failed.map(|()| wake_at)
     }
 
-    /// Begins an upload of what the file will be. Parts from `first` on are sent ahead, and what is to be copied before them comes with it.
+    /// Begins an upload of what the file will be, cut along `grid`. Parts from `first` on are sent ahead, and
+    /// what is to be copied before them comes with it.
     async fn begin(
         &self,
         file: &Arc<File>,
-        (staged, first): (&Arc<Staged>, u64),
+        (staged, first, grid): (&Arc<Staged>, u64, Grid),
     ) -> Result<(Begun, Vec<Making<'_>>)> {
         let target = self.namespace.target(file.ino())?;
         let origin = self.origin(file, &target);
         let Target { key, condition, metadata, .. } = target;
         let id = self.uploader.new_id();
         file.stream.begins(&id);
-        let begin = self.uploader.begin((staged, first), (&key, &condition, &metadata), id);
+        let begin = self.uploader.begin((staged, first, grid), (&key, &condition, &metadata), id);
         let begun = begin.await?;
         let identity = staged.origin();
         let original = origin.as_ref().and_then(|origin| origin.original(identity.as_deref()));

@@ -85,6 +85,33 @@ async fn what_is_written_while_its_part_is_sent_is_not_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_upload_keeps_the_size_of_parts_that_it_began_with() {
+    for later in [3 * PART, 200 * KIB] {
+        let world = World::over(Fake::new());
+        let (want, half) = (pattern(SIZE), 10 * usize::try_from(PART).unwrap());
+        let whole = u64::try_from(PARTS).unwrap() + 1;
+        let handle = world.create("a").await;
+        let gate = world.bucket.hold(Op::UploadPart);
+        world.write(handle, 0, &want[..half]).await;
+        gate.arrived(1).await;
+        world.parts.set(later);
+        drop(gate);
+        world.write(handle, half as u64, &want[half..]).await;
+        world.close(handle).await.unwrap();
+        assert!(world.object("a") == want);
+        // Nothing went twice, and all parts are as the first.
+        let calls = (world.bucket.calls(Op::UploadCreate), world.bucket.calls(Op::UploadPart));
+        assert_eq!((world.bucket.sent_bytes(), calls), (SIZE, (1, whole)), "{later}");
+        // What begins now is cut anew.
+        let handle = world.create("b").await;
+        world.write(handle, 0, &pattern(3 * PART)).await;
+        world.close(handle).await.unwrap();
+        let parts = world.bucket.calls(Op::UploadPart) - whole;
+        assert_eq!(parts, if later == 3 * PART { 0 } else { 4 }, "{later}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_cut_after_its_parts_were_sent_is_what_it_is_then() {
     for size in [SIZE - 3 * PART, 100, 0] {
         let (world, handle, mut want, gate) = streamed().await;

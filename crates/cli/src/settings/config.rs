@@ -57,7 +57,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         last: tuning.commit_last.clone().unwrap_or_default(),
         metadata_ttl: tuning.metadata_ttl,
         memory_bytes_max,
-        part_bytes: tuning.part_size.unwrap_or_else(|| mount::part_bytes_fair(memory_bytes_max)),
+        part_bytes: tuning.part_size,
         deadline: tuning.deadline,
         passthrough: if tuning.no_passthrough {
             PassthroughWish::Off

@@ -180,7 +180,7 @@ pub(crate) struct TuningSettings {
     /// for 1 h), shared (for 200 ms). What is said of a setting itself is stronger.
     #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
     pub(crate) profile: Option<Profile>,
-    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB, or a sixteenth of --memory-limit, if that is less].
+    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB at first, then what suits the network: 8MiB to 32MiB, at most a sixteenth of --memory-limit].
     #[arg(long, value_name = "BYTES", value_parser = bounds::part_size, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: Option<u64>,
     /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash

@@ -25,7 +25,7 @@ use remote::{Key, Remote};
 use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions};
 
 const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -143,10 +143,10 @@ fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window: Window::of(8 << 20) },
+        FetcherOptions { requests_max: 8, window: Tuned::of(8 << 20) },
     );
     let log = UploadLog::new(&store, Arc::clone(&clock), "fake://b");
-    let uploading = UploaderOptions { requests_max: 64, part_bytes: 1 << 20 };
+    let uploading = UploaderOptions { requests_max: 64, part_bytes: Tuned::of(1 << 20) };
     let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::from_entropy()), uploading);
     let options = VfsOptions {
         volume: "fake://b".to_owned(),

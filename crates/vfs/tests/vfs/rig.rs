@@ -13,7 +13,7 @@ use remote::fake::{Fake, Op};
 use remote::{Key, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Last, Vfs, VfsOptions, errno};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -66,7 +66,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         names,
     ));
     let budget = Budget::new(64 * MIB);
-    let fetching = FetcherOptions { requests_max: 8, window: Window::of(8 * MIB) };
+    let fetching = FetcherOptions { requests_max: 8, window: Tuned::of(8 * MIB) };
     let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
     let remote: Arc<dyn Remote> = Arc::new(Retry::new(
         Arc::new(bucket.clone()),
@@ -83,7 +83,7 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
         fetching,
     );
     let log = UploadLog::new(&store, clock.clone(), "fake://b");
-    let uploading = UploaderOptions { requests_max: 1, part_bytes: MIB };
+    let uploading = UploaderOptions { requests_max: 1, part_bytes: Tuned::of(MIB) };
     let uploader = Uploader::new(
         (remote, log),
         budget,

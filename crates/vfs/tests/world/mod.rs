@@ -17,7 +17,7 @@ use remote::fake::Fake;
 use remote::{Key, PartCopies, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Faults, Store};
 use tokio::runtime::{Handle, Runtime};
-use transfer::{Fetcher, FetcherOptions, UploadLog, Uploader, UploaderOptions, Window};
+use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 
 pub(crate) const KIB: u64 = 1 << 10;
 pub(crate) const MIB: u64 = 1 << 20;
@@ -60,6 +60,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) disk: Arc<Faults>,
+    /// How large parts are of uploads that begin.
+    pub(crate) parts: Tuned,
 }
 
 /// What is left of a [`World`] that died.
@@ -81,9 +83,9 @@ impl World {
     fn in_folder(bucket: Fake, dir: tempfile::TempDir, limit: DirtyLimit) -> World {
         let clock = Arc::new(ManualClock::default());
         let setup = Setup { dirty_limit: limit, ..Setup::default() };
-        let disk = Arc::clone(&setup.disk);
+        let (disk, parts) = (Arc::clone(&setup.disk), setup.parts.clone());
         let (_, vfs) = file_system(&bucket, dir.path(), clock.clone(), setup);
-        World { bucket, vfs, clock, dir, disk }
+        World { bucket, vfs, clock, dir, disk, parts }
     }
 
     /// Writes as programs do: they wait if there is too much.
@@ -217,13 +219,14 @@ pub(crate) struct Setup {
     returns: Returns,
     dirty_limit: DirtyLimit,
     disk: Arc<Faults>,
+    parts: Tuned,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
         let (commit, returns) = (Commit::Close, Returns::InBucket);
         let disk = Arc::new(Faults::new());
-        Setup { commit, returns, dirty_limit: DirtyLimit::default(), disk }
+        Setup { commit, returns, dirty_limit: DirtyLimit::default(), disk, parts: Tuned::of(PART) }
     }
 }
 
@@ -241,7 +244,7 @@ pub(crate) fn file_system(
     clock: Arc<dyn Clock>,
     setup: Setup,
 ) -> (Store, Arc<Vfs>) {
-    let Setup { commit, returns, dirty_limit, disk: faults } = setup;
+    let Setup { commit, returns, dirty_limit, disk: faults, parts } = setup;
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let machine = store::World { faults, boot_id: "boot".to_owned() };
@@ -265,10 +268,10 @@ pub(crate) fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window: Window::of(MIB) },
+        FetcherOptions { requests_max: 8, window: Tuned::of(MIB) },
     );
     let log = UploadLog::new(&store, clock.clone(), "fake://b");
-    let uploading = UploaderOptions { requests_max: 64, part_bytes: PART };
+    let uploading = UploaderOptions { requests_max: 64, part_bytes: parts };
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::seeded(seed)), uploading);
