@@ -40,8 +40,8 @@ use crate::http::{
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
+    Body, Capability, Condition, Error, ErrorKind, Folders, Fresh, Key, ListRequest, Meta, Metadata,
+    Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
     Trouble, Unfinished, UploadId, Version, metadata,
 };
 use blocks::Blocks;
@@ -263,6 +263,7 @@ impl Remote for Azure {
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
             part_copies: PartCopies::OwnBlocks,
+            naming: Naming { folders: Folders::Stubs, ..Naming::OF_KEYS },
         }
     }
 

@@ -32,7 +32,7 @@ use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
+    Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
     Unfinished, UploadId, Version, metadata,
 };
 use call::{Bucket, Call, name};
@@ -113,6 +113,7 @@ impl Remote for Gcs {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::WholeFirst,
+            naming: Naming::OF_KEYS,
         }
     }
 

@@ -7,6 +7,7 @@
 //! - rclone: `mtime`.
 //! - gcsfuse: `gcsfuse_mtime` (RFC 3339), `gcsfuse_symlink_target`. gsutil:
 //!   `goog-reserved-file-mtime`.
+//! - Tools of Azure's: `hdi_isfolder` for an empty object that stands for a folder.
 
 use std::sync::Arc;
 
@@ -74,6 +75,15 @@ pub(super) fn form(metadata: &Metadata) -> Form {
     }
 }
 
+/// Whether an object with this metadata, and nothing in it, stands for a folder.
+pub(super) fn is_stub(metadata: &Metadata) -> bool {
+    says(metadata, "hdi_isfolder")
+}
+
+fn says(metadata: &Metadata, name: &str) -> bool {
+    metadata.get(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+}
+
 fn is_target(target: &str) -> bool {
     (1..=TARGET_BYTES_MAX).contains(&target.len()) && !target.contains('\0')
 }
@@ -130,7 +140,7 @@ mod tests {
     use base::{FileKind, Timestamp};
     use remote::Metadata;
 
-    use super::{Foreign, form, looks};
+    use super::{Foreign, form, is_stub, looks};
     use crate::Special;
     use crate::bucket::form::Form;
 
@@ -169,8 +179,16 @@ mod tests {
             (&[("gcsfuse_symlink_target", "../a b")], link(b"../a b")),
             (&[("--symlink-target", "a%2Fb%25")], link(b"a/b%")),
             (&[("--symlink-target", "")], Form::Plain),
+            (&[("hdi_isfolder", "true")], Form::Plain),
         ] {
             assert_eq!(form(&metadata(pairs)), want, "{pairs:?}");
+        }
+        for (pairs, want) in [
+            (&[("hdi_isfolder", "true")][..], true),
+            (&[("hdi_isfolder", "false")], false),
+            (&[("mode", "16877")], false),
+        ] {
+            assert_eq!(is_stub(&metadata(pairs)), want, "{pairs:?}");
         }
     }
 }
