@@ -89,7 +89,8 @@ pub(crate) fn gcs(
     // A prefix is a border for the parts of uploads as well.
     let options = gcs_options(config, bucket).below(&Key::from(prefix));
     let gcs = Gcs::connect(&options, clock, rng)?;
-    Ok(Provider::of(gcs, Arc::new(Learned::of_service(&Gcs::HAS))))
+    let learned = Arc::clone(gcs.learned());
+    Ok(Provider::of(gcs, learned))
 }
 
 /// A container of Azure's.
