@@ -7,7 +7,8 @@
 //! - rclone: `mtime`.
 //! - gcsfuse: `gcsfuse_mtime` (RFC 3339), `gcsfuse_symlink_target`. gsutil:
 //!   `goog-reserved-file-mtime`.
-//! - Tools of Azure's: `hdi_isfolder` for an empty object that stands for a folder.
+//! - blobfuse2: `is_symlink` for a symlink, whose body is its target. It and other tools of Azure's:
+//!   `hdi_isfolder` for an empty object that stands for a folder.
 
 use std::sync::Arc;
 
@@ -57,6 +58,9 @@ pub(super) fn form(metadata: &Metadata) -> Form {
     }
     if let Some(target) = target("--symlink-target") {
         return Form::Link(Some(Arc::new(unescaped(target))));
+    }
+    if says(metadata, "is_symlink") {
+        return Form::Link(None);
     }
     let mode = metadata.get("mode").and_then(|mode| mode.trim().parse::<u32>().ok());
     match mode.map(|mode| kind_of(mode & KIND_BITS)) {
@@ -179,6 +183,9 @@ mod tests {
             (&[("gcsfuse_symlink_target", "../a b")], link(b"../a b")),
             (&[("--symlink-target", "a%2Fb%25")], link(b"a/b%")),
             (&[("--symlink-target", "")], Form::Plain),
+            (&[("is_symlink", "true")], Form::Link(None)),
+            (&[("is_symlink", "True"), ("mode", "33188")], Form::Link(None)),
+            (&[("is_symlink", "false")], Form::Plain),
             (&[("hdi_isfolder", "true")], Form::Plain),
         ] {
             assert_eq!(form(&metadata(pairs)), want, "{pairs:?}");
