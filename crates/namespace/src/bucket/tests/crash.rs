@@ -79,7 +79,7 @@ pub(super) enum End {
 
 /// What folders are to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// What keys say.
     Keys,
     /// Things of their own, that are renamed in one step, as objects are.
@@ -105,6 +105,8 @@ impl Mortal {
 
     /// No request is let through from now on.
     pub(super) fn die(&self) {
+        // Nor is anything said any more.
+        self.has_spoken.store(true, Ordering::Relaxed);
         self.left.store(0, Ordering::Relaxed);
     }
 
@@ -324,10 +326,7 @@ impl Change {
     }
 
     fn store_of(&self, kind: Kind) -> Fake {
-        let fake = match kind {
-            Kind::Keys => Fake::new(),
-            Kind::Folders => Fake::with_folders(),
-        };
+        let fake = kind.store();
         for (key, bytes) in self.before {
             fake.insert(&Key::from(*key), *bytes, Metadata::new());
         }
@@ -360,6 +359,16 @@ pub(super) fn owned(objects: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 impl Kind {
+    pub(super) const ALL: [Kind; 2] = [Kind::Keys, Kind::Folders];
+
+    /// An empty one.
+    pub(super) fn store(self) -> Fake {
+        match self {
+            Kind::Keys => Fake::new(),
+            Kind::Folders => Fake::with_folders(),
+        }
+    }
+
     /// The objects that say what there is: folders of their own come and stay by themselves.
     fn telling(self, mut objects: Vec<(String, String)>) -> Vec<(String, String)> {
         objects.retain(|(key, _)| self == Kind::Keys || !key.ends_with('/'));
@@ -452,7 +461,7 @@ async fn names_whose_exchange_is_cut_short_are_exchanged_or_not_after_the_replay
 /// Lets one request of the change end as `end` says, each in its turn: what is there then is
 /// whole, and the next mount, or time, makes it the old state or the new.
 async fn survives_every(end: End, change: &Change) {
-    for kind in [Kind::Keys, Kind::Folders] {
+    for kind in Kind::ALL {
         survives_every_of(end, change, kind).await;
     }
 }
