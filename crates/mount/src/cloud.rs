@@ -89,7 +89,8 @@ pub(crate) fn gcs(
     // A prefix is a border for the parts of uploads as well.
     let options = gcs_options(config, bucket).below(&Key::from(prefix));
     let gcs = Gcs::connect(&options, clock, rng)?;
-    Ok(Provider::of(gcs, Arc::new(Learned::of_service(&Gcs::HAS))))
+    let learned = Arc::clone(gcs.learned());
+    Ok(Provider::of(gcs, learned))
 }
 
 /// A container of Azure's.
@@ -109,15 +110,17 @@ pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
         (Location::S3 { .. } | Location::Folder(_) | Location::All, _) => return None,
         (Location::Gcs { .. }, Trouble::NoCredentials) => {
             "no credentials were found: run `gcloud auth application-default login`, name a file \
-             with GOOGLE_APPLICATION_CREDENTIALS, or use --anonymous for a public bucket"
+             with GOOGLE_APPLICATION_CREDENTIALS or --google-credentials-file, or use --anonymous for \
+             a public bucket"
         }
         (Location::Gcs { .. }, Trouble::BadCredentials) => {
             "the store does not accept these credentials: check the file that \
-             GOOGLE_APPLICATION_CREDENTIALS names, or log in again with \
+             GOOGLE_APPLICATION_CREDENTIALS or --google-credentials-file names, or log in again with \
              `gcloud auth application-default login`"
         }
         (Location::Azure { .. }, Trouble::NoCredentials | Trouble::BadCredentials) => {
-            "the store does not accept these credentials: check AZURE_STORAGE_CONNECTION_STRING, \
+            "the store does not accept these credentials: check the file that \
+             --azure-credentials-file names; or AZURE_STORAGE_CONNECTION_STRING, \
              AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN; or, for Entra ID, AZURE_TENANT_ID, \
              AZURE_CLIENT_ID and AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE; or give the \
              machine a managed identity; and look at the machine's clock"

@@ -14,9 +14,11 @@
 //! - A number stays with the bytes it was given for while the kernel holds it: when someone else
 //!   replaces the object, the name gets a new node, and the old one lives on without a name.
 
+mod ahead;
 mod alike;
 mod arriving;
 mod ask;
+mod at_once;
 mod attributes;
 mod below;
 mod beside;
@@ -30,6 +32,7 @@ mod entries;
 mod escape;
 mod exchange;
 mod find;
+mod finish_file;
 mod flight;
 mod folders;
 mod foreign;
@@ -71,6 +74,7 @@ mod spans;
 mod split;
 mod stand_in;
 mod stream;
+mod stubs;
 mod swap;
 mod sweep;
 mod tell;

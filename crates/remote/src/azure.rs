@@ -8,13 +8,19 @@ mod blocks;
 mod call;
 mod connect;
 mod containers;
+mod copying;
 mod entra;
 mod fault;
+mod hierarchy;
 mod identity;
 mod list;
 mod lists;
+mod paths;
+mod permission;
 #[cfg(test)]
 mod recorded;
+#[cfg(test)]
+mod recorded_paths;
 mod sign;
 mod text;
 
@@ -23,8 +29,7 @@ pub use entra::{Entra, Proof};
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use aws_smithy_types::base64;
@@ -33,19 +38,20 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::behind::is_behind;
-use crate::capabilities::Learned;
+use crate::capabilities::{Has, Learned};
 use crate::http::{
     Answer, Asked, Told, bytes_of_parts, collect, parse_http_date, range_header, ranged,
 };
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
-    Trouble, Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest,
+    Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality,
+    PutOptions, Remote, Result, Trouble, Unfinished, UploadId, Version, metadata,
 };
 use blocks::Blocks;
 use call::{Call, Container};
+use list::Names;
 use lists::Lists;
 
 /// The largest block, and the most blocks of a blob.
@@ -67,11 +73,6 @@ const SUMMED_BYTES_MAX: u64 = 4 << 20;
 /// Has the checksum of a body.
 const CONTENT_CRC64: &str = "x-ms-content-crc64";
 
-/// How long a copy may take, and how often it is looked after.
-const COPY_MAX: Duration = Duration::from_mins(15);
-const COPY_PAUSE_MIN: Duration = Duration::from_millis(50);
-const COPY_PAUSE_MAX: Duration = Duration::from_secs(2);
-
 /// One container.
 #[derive(Clone)]
 pub struct Azure {
@@ -88,6 +89,8 @@ struct Shared {
     options: AzureOptions,
     /// Whether the service has said that we may write.
     may_write: AtomicBool,
+    /// Whether nobody could say that the account has a hierarchical namespace.
+    is_taken_for_flat: AtomicBool,
 }
 
 impl fmt::Debug for Azure {
@@ -114,8 +117,19 @@ impl Azure {
         let container = Container::new(options, Arc::clone(&clock))?;
         let (aborted, lists) = (Aborted::default(), Lists::default());
         let (may_write, options) = (AtomicBool::new(false), options.clone());
-        let learned = Arc::new(Learned::of_service(&Azure::HAS));
-        let shared = Shared { container, clock, rng, aborted, lists, learned, options, may_write };
+        let learned = Arc::new(Learned::of_buckets(&Azure::HAS, &[Capability::RealFolders]));
+        let is_taken_for_flat = AtomicBool::new(false);
+        let shared = Shared {
+            container,
+            clock,
+            rng,
+            aborted,
+            lists,
+            learned,
+            options,
+            may_write,
+            is_taken_for_flat,
+        };
         Ok(Azure { shared: Arc::new(shared) })
     }
 
@@ -133,27 +147,12 @@ impl Azure {
     }
 
     async fn blob(&self, call: Call<'_>) -> Result<Answer> {
+        let has_paths = self.shared.learned.has(Capability::RealFolders) == Some(Has::Yes);
+        if has_paths && paths::is_odd(call.key) {
+            let error = Error::new(ErrorKind::Unsupported, call.op, call.key);
+            return Err(error.because("a path has no empty parts in this account"));
+        }
         self.shared.container.blob(call).await
-    }
-
-    /// An error if we may not write. A block whose checksum is wrong is refused by a service that
-    /// lets us write and leaves nothing behind.
-    async fn check_write(&self, op: &'static str, key: &Key, number: u128) -> Result<()> {
-        if self.shared.may_write.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let call = Call::new(op, Method::PUT, key)
-            .query("comp", "block")
-            .query("blockid", blocks::name(number, PartNumber(0)))
-            .header("content-md5", base64::encode([0; 16]))
-            .body("x");
-        match self.blob(call).await {
-            Ok(_) => {}
-            Err(error) if is_refused_block(&error) => {}
-            Err(error) => return Err(error),
-        }
-        self.shared.may_write.store(true, Ordering::Relaxed);
-        Ok(())
     }
 
     /// The upload of that id, if it may still be added to.
@@ -180,37 +179,16 @@ impl Azure {
         let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("not a list of blocks");
         Blocks::parse(&document).ok_or_else(garbled)
     }
-
-    /// Waits until the copy to `to` is complete.
-    async fn copied(&self, op: &'static str, to: &Key, mut answer: Answer) -> Result<Version> {
-        let copy_id = answer.header("x-ms-copy-id").map(str::to_owned);
-        let begun = self.shared.clock.monotonic();
-        let mut pause = COPY_PAUSE_MIN;
-        let fail = |kind, words: &str| Err(Error::new(kind, op, to).because(words));
-        let transient = ErrorKind::Transient { retry_after: None };
-        loop {
-            if answer.header("x-ms-copy-id") != copy_id.as_deref() {
-                return fail(ErrorKind::Changed, "somebody else wrote the copy meanwhile");
-            }
-            match answer.header("x-ms-copy-status") {
-                Some("success") => return version_of(op, to, &answer),
-                Some("pending") => {}
-                Some(_) | None => return fail(transient, "the service gave the copy up"),
-            }
-            if COPY_MAX < self.shared.clock.monotonic().saturating_sub(begun) {
-                return fail(transient, "the copy takes too long");
-            }
-            self.shared.clock.sleep(pause).await;
-            pause = (pause * 2).min(COPY_PAUSE_MAX);
-            answer = self.blob(Call::new(op, Method::HEAD, to)).await?;
-        }
-    }
 }
 
-/// Whether a block was refused for its checksum alone.
-fn is_refused_block(error: &Error) -> bool {
-    let refusals = ["Md5Mismatch", "InvalidMd5", "InvalidOperation"];
-    error.provider_error().is_some_and(|said| refusals.contains(&&said.code[..]))
+/// Whether a folder may stand for the key.
+fn is_folder_key(key: &Key) -> bool {
+    key.as_bytes().ends_with(b"/")
+}
+
+fn flat(op: &'static str, key: &Key) -> Error {
+    let words = "the account has no hierarchical namespace";
+    Error::new(ErrorKind::Unsupported, op, key).because(words)
 }
 
 /// Whether what was not found is not the container itself.
@@ -263,12 +241,27 @@ impl Remote for Azure {
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
             part_copies: PartCopies::OwnBlocks,
+            naming: match self.shared.learned.has(Capability::RealFolders) {
+                Some(Has::Yes) => Naming {
+                    folders: Folders::Real,
+                    order: ListOrder::Folded,
+                    moves: Moves::Atomic,
+                },
+                Some(Has::No) | None => Naming { folders: Folders::Stubs, ..Naming::OF_KEYS },
+            },
         }
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {
+        if is_folder_key(key) && self.has_real_folders().await? {
+            return self.head_folder("head", key).await;
+        }
         let answer = self.blob(Call::new("head", Method::HEAD, key)).await?;
-        let meta = meta_of("head", key, &answer)?;
+        let mut meta = meta_of("head", key, &answer)?;
+        if answer.header("x-ms-resource-type") == Some("directory") {
+            // As older versions of the service say it.
+            meta.metadata.insert("hdi_isfolder".to_owned(), "true".to_owned());
+        }
         if answer.header("x-ms-access-tier") == Some(list::ARCHIVE) {
             self.shared.learned.learn_archived(&meta.version);
         }
@@ -321,6 +314,9 @@ impl Remote for Azure {
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
         let op = "put";
         check_metadata(op, key, &options.metadata)?;
+        if bytes.is_empty() && is_folder_key(key) && self.has_real_folders().await? {
+            return self.put_folder(key, options).await;
+        }
         let call = Call::new(op, Method::PUT, key)
             .header("x-ms-blob-type", "BlockBlob")
             .header(CONTENT_CRC64, crc64(&bytes))
@@ -429,7 +425,29 @@ impl Remote for Azure {
         self.copied(op, to, answer).await
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        if self.has_real_folders().await? {
+            return self.rename_object(original, to, condition).await;
+        }
+        Err(flat("rename", original.key))
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        if self.has_real_folders().await? {
+            return self.rename_folder_of(from, to).await;
+        }
+        Err(flat("rename folder", from))
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
+        if is_folder_key(key) && self.has_real_folders().await? {
+            return self.delete_folder(key).await;
+        }
         let call = Call::new("delete", Method::DELETE, key);
         match self.blob(call.header("x-ms-delete-snapshots", "include")).await {
             Ok(_) => Ok(()),
@@ -446,14 +464,27 @@ impl Remote for Azure {
         if place.after.as_ref().is_some_and(|after| list::is_past(prefix, after)) {
             return Ok(Page { entries: Vec::new(), next: None });
         }
+        let names = if self.has_real_folders().await? { Names::Paths } else { Names::Keys };
         for _ in 0..EMPTY_PAGES_MAX {
-            let query = list::query(request, &place).ok_or_else(|| refuse("not UTF-8"))?;
+            let query = list::query(request, &place, names).ok_or_else(|| refuse("not UTF-8"))?;
             let call = Call { query, ..Call::new(op, Method::GET, prefix) };
-            let answer = self.shared.container.container(call).await?;
+            let answer = match self.shared.container.container(call).await {
+                Ok(answer) => answer,
+                Err(error) if names == Names::Keys => return Err(error),
+                Err(error) => {
+                    if self.is_below_a_file(op, prefix).await? {
+                        return Ok(Page { entries: Vec::new(), next: None });
+                    }
+                    return Err(error);
+                }
+            };
             let document = answer.bytes(PAGE_BYTES_MAX).await;
             let document = document.map_err(|failure| failure.into_error(op, prefix))?;
             let garbled = || Error::new(ErrorKind::Corrupt, op, prefix).because("not a listing");
-            let (mut page, archived) = list::page(&document).ok_or_else(garbled)?;
+            let (mut page, archived) = list::page(&document, names).ok_or_else(garbled)?;
+            if names == Names::Paths && request.delimited {
+                list::fold(&mut page, &mut place.held);
+            }
             for version in &archived {
                 self.shared.learned.learn_archived(version);
             }

@@ -29,6 +29,8 @@ pub enum Capability {
     Crc32cGiven,
     /// Gives the CRC64NVME of an object, or of an answer, with its bytes.
     Crc64NvmeGiven,
+    /// Has folders of its own (a hierarchical namespace), which get another name in one step.
+    RealFolders,
 }
 
 /// Whether a store can do something.
@@ -42,7 +44,7 @@ pub enum Has {
 
 impl Capability {
     /// All there are.
-    pub const ALL: [Capability; 9] = [
+    pub const ALL: [Capability; 10] = [
         Capability::PutIfAbsent,
         Capability::PutIfMatch,
         Capability::CompleteIfAbsent,
@@ -52,6 +54,7 @@ impl Capability {
         Capability::UploadChecksum,
         Capability::Crc32cGiven,
         Capability::Crc64NvmeGiven,
+        Capability::RealFolders,
     ];
 
     /// Its name, as it is remembered and told to programs.
@@ -66,6 +69,7 @@ impl Capability {
             Capability::UploadChecksum => "upload-checksum",
             Capability::Crc32cGiven => "crc32c-given",
             Capability::Crc64NvmeGiven => "crc64nvme-given",
+            Capability::RealFolders => "real-folders",
         }
     }
 
@@ -88,8 +92,13 @@ const NO: u8 = 2;
 impl Learned {
     /// Of a service that is the same everywhere: it has these, and lacks the others.
     pub fn of_service(has: &[Capability]) -> Learned {
+        Learned::of_buckets(has, &[])
+    }
+
+    /// As [`Learned::of_service`], but for what is not the same for all of its buckets and has yet to show.
+    pub fn of_buckets(has: &[Capability], differs: &[Capability]) -> Learned {
         let learned = Learned::default();
-        for capability in Capability::ALL {
+        for capability in Capability::ALL.into_iter().filter(|one| !differs.contains(one)) {
             let has = if has.contains(&capability) { Has::Yes } else { Has::No };
             learned.learn(capability, has);
         }
@@ -209,5 +218,8 @@ mod tests {
         let learned = Learned::of_service(&[Capability::PartCopy]);
         assert_eq!(learned.known().len(), Capability::ALL.len());
         assert!(!learned.lacks(Capability::PartCopy) && learned.lacks(Capability::PutIfMatch));
+        let learned = Learned::of_buckets(&[Capability::PartCopy], &[Capability::RealFolders]);
+        assert_eq!(learned.has(Capability::RealFolders), None);
+        assert_eq!(learned.known().len(), Capability::ALL.len() - 1);
     }
 }

@@ -7,6 +7,7 @@
 mod bench;
 mod copies;
 mod lists;
+mod names;
 mod reads;
 mod uploads;
 mod writes;
@@ -17,7 +18,8 @@ use crate::{Key, Remote};
 
 /// Every promise.
 pub fn all() -> impl Iterator<Item = Check> {
-    [reads::ALL, writes::ALL, lists::ALL, uploads::ALL, copies::ALL].into_iter().flatten().copied()
+    let all = [reads::ALL, writes::ALL, lists::ALL, uploads::ALL, copies::ALL, names::ALL];
+    all.into_iter().flatten().copied()
 }
 
 /// Runs every check below `prefix`, which is empty or ends in `/`, and under which nothing is yet.
@@ -27,6 +29,19 @@ pub fn all() -> impl Iterator<Item = Check> {
 /// If a promise is broken.
 pub async fn run(remote: &dyn Remote, prefix: &str) {
     run_but(remote, prefix, &[]).await;
+}
+
+/// Those of names alone: a store with folders of its own shows them in listings, where the others expect
+/// nothing but keys.
+///
+/// # Panics
+///
+/// If a promise is broken.
+pub async fn run_names(remote: &dyn Remote, prefix: &str) {
+    for (name, check) in names::ALL {
+        tracing::debug!(name, "conformance check");
+        check(&Bench::new(remote, Key::from(&format!("{prefix}{name}/")[..]), name)).await;
+    }
 }
 
 /// As [`run`], but for the checks named in `known_broken`: what a store is known not to keep.

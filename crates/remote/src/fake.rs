@@ -3,6 +3,7 @@
 //! It takes every key that is not empty, counts the calls of each kind, and fails or waits exactly
 //! when told to. All clones are the same store, so a test keeps one to look at from the side.
 
+mod folders;
 mod gate;
 mod list;
 mod schedule;
@@ -22,9 +23,10 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartCopies, PartNumber, PartTag, Personality, ProviderError, PutOptions, Remote, Result,
-    Trouble, UNFINISHED_MAX, Unfinished, UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest, Meta,
+    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality,
+    ProviderError, PutOptions, Remote, Result, Trouble, UNFINISHED_MAX, Unfinished, UploadId,
+    Version, metadata,
 };
 use gate::Gates;
 use list::list;
@@ -54,6 +56,10 @@ struct State {
     objects: BTreeMap<Key, Object>,
     uploads: BTreeMap<String, Upload>,
     writes: u32,
+    /// Whether folders are things of their own.
+    real_folders: bool,
+    /// Whether listings tell metadata.
+    tells_metadata: bool,
     /// What listings under way are of, where they are of one state of the bucket.
     listed: Option<Vec<BTreeMap<Key, Object>>>,
 }
@@ -83,6 +89,7 @@ impl Fake {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+            naming: Naming::OF_KEYS,
         })
     }
 
@@ -98,9 +105,23 @@ impl Fake {
         }
     }
 
+    /// An empty store that has folders of its own and renames in one step.
+    pub fn with_folders() -> Fake {
+        let plain = Fake::new();
+        let naming =
+            Naming { folders: Folders::Real, order: ListOrder::Keys, moves: Moves::Atomic };
+        plain.state.lock().real_folders = true;
+        Fake { personality: Personality { naming, ..plain.personality }, ..plain }
+    }
+
     /// From now on no page of a listing has more than `entries_max` entries.
     pub fn short_pages(&self, entries_max: u16) {
         self.page_entries_max.store(entries_max, Ordering::Relaxed);
+    }
+
+    /// From now on listings tell the metadata of objects, as some stores have it.
+    pub fn tell_metadata(&self) {
+        self.state.lock().tells_metadata = true;
     }
 
     /// From now on the pages of a listing are of the state in which its first page found the bucket,
@@ -233,6 +254,13 @@ impl Fake {
 
 impl State {
     fn write(&mut self, key: &Key, bytes: Bytes, metadata: Metadata) -> Version {
+        if self.real_folders {
+            self.make_folders_of(key);
+        }
+        self.write_alone(key, bytes, metadata)
+    }
+
+    fn write_alone(&mut self, key: &Key, bytes: Bytes, metadata: Metadata) -> Version {
         self.writes += 1;
         let version = Version::new(&format!("v{}", self.writes));
         let modified = time_of(self.writes);
@@ -260,6 +288,17 @@ impl State {
     fn upload(&mut self, key: &Key, upload: &UploadId) -> Step<&mut Upload> {
         let found = self.uploads.get_mut(&upload.0).filter(|upload| upload.key == *key);
         found.ok_or(ErrorKind::NotFound)
+    }
+
+    fn with_metadata(&self, page: Page) -> Page {
+        let told = |entry| match entry {
+            Entry::Object(key, meta) => {
+                let metadata = self.objects.get(&key).map(|object| object.meta.metadata.clone());
+                Entry::Object(key, Meta { metadata: metadata.unwrap_or_default(), ..meta })
+            }
+            Entry::Prefix(key) => Entry::Prefix(key),
+        };
+        Page { entries: page.entries.into_iter().map(told).collect(), next: page.next }
     }
 
     fn list(&mut self, request: &ListRequest) -> Page {
@@ -497,9 +536,42 @@ impl Remote for Fake {
         Ok(self.call(Op::Copy, original.key, act).await?.0)
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let act = |state: &mut State| {
+            if !state.real_folders {
+                return Err(ErrorKind::Unsupported);
+            }
+            let source = state.object(original.key)?.clone();
+            if source.meta.version != *original.version {
+                return Err(ErrorKind::Changed);
+            }
+            state.check(to, condition)?;
+            state.objects.remove(original.key);
+            Ok(state.write(to, source.bytes, source.meta.metadata))
+        };
+        Ok(self.call(Op::Rename, original.key, act).await?.0)
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        let act = |state: &mut State| {
+            if !state.real_folders {
+                return Err(ErrorKind::Unsupported);
+            }
+            state.rename_folder(from, to)
+        };
+        self.call(Op::RenameFolder, from, act).await.map(drop)
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
         let act = |state: &mut State| {
-            state.objects.remove(key);
+            if !state.real_folders || !state.is_full(key) {
+                state.objects.remove(key);
+            }
             Ok(())
         };
         self.call(Op::Delete, key, act).await.map(drop)
@@ -509,7 +581,10 @@ impl Remote for Fake {
         let short = self.page_entries_max.load(Ordering::Relaxed);
         let entries_max = request.entries_max.min(short);
         let request = ListRequest { entries_max, ..request.clone() };
-        let act = |state: &mut State| Ok(state.list(&request));
+        let act = |state: &mut State| {
+            let page = state.list(&request);
+            Ok(if state.tells_metadata { state.with_metadata(page) } else { page })
+        };
         Ok(self.call(Op::List, &request.prefix, act).await?.0)
     }
 }

@@ -6,12 +6,15 @@ mod connect;
 mod fault;
 mod federation;
 mod file_error;
+mod folders;
 mod identity;
 mod json;
 mod objects;
 mod parts;
 #[cfg(test)]
 mod recorded;
+#[cfg(test)]
+mod recorded_folders;
 mod token;
 
 pub use connect::{GcsCredentials, GcsOptions, ServiceAccount, User};
@@ -27,17 +30,18 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::behind::is_behind;
+use crate::capabilities::{Has, Learned};
 use crate::http::{Asked, Checksum, Told, collect, range_header, ranged};
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
-    Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder,
+    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag,
+    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
-use objects::{Shared, condition, generation, meta, written};
+use objects::{Shared, condition, generation, is_absent, meta, written};
 
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
 const EMPTY_PAGES_MAX: u32 = 64;
@@ -75,16 +79,50 @@ impl Gcs {
 
     /// A client for the bucket. That it can be used shows the first call.
     pub fn connect(options: &GcsOptions, clock: Arc<dyn Clock>, rng: Arc<Rng>) -> Result<Gcs> {
-        let bucket = Bucket::new(options, clock)?;
-        let (parts, aborted) = (options.parts.clone(), Aborted::default());
-        let identity = identity::identity(&options.credentials);
-        Ok(Gcs { shared: Arc::new(Shared { bucket, parts, rng, aborted, identity }) })
+        let bucket = Bucket::new(options, Arc::clone(&clock))?;
+        let (prefix, parts) = (options.prefix.clone(), options.parts.clone());
+        let learned = Arc::new(Learned::of_buckets(&Gcs::HAS, &[Capability::RealFolders]));
+        let shared = Shared {
+            bucket,
+            clock,
+            patience: options.patience,
+            learned,
+            prefix,
+            parts,
+            rng,
+            aborted: Aborted::default(),
+            identity: identity::identity(&options.credentials),
+        };
+        Ok(Gcs { shared: Arc::new(shared) })
+    }
+
+    /// What is known of the bucket.
+    pub fn learned(&self) -> &Arc<Learned> {
+        &self.shared.learned
     }
 
     /// Makes the bucket, for tests.
     #[cfg(feature = "testing")]
     pub async fn create_bucket(&self) -> Result<()> {
         self.shared.bucket.create().await
+    }
+
+    /// The folder that is listed, if nothing is in it: else its objects say that it is there.
+    async fn empty_folder(
+        &self,
+        request: &ListRequest,
+        after: Option<&Key>,
+    ) -> Result<Option<Entry>> {
+        let key = &request.prefix;
+        let begins = request.continuation.is_none() && after.is_none_or(|after| after < key);
+        if !begins || !is_folder_key(key) || !self.shared.has_real_folders().await? {
+            return Ok(None);
+        }
+        match self.shared.folder("list", key).await {
+            Ok(meta) => Ok(Some(Entry::Object(key.clone(), meta))),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The upload of that id, if it may still be added to.
@@ -113,11 +151,27 @@ impl Remote for Gcs {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::WholeFirst,
+            naming: match self.shared.learned.has(Capability::RealFolders) {
+                Some(Has::Yes) => {
+                    Naming { folders: Folders::Real, order: ListOrder::Keys, moves: Moves::Atomic }
+                }
+                Some(Has::No) | None => Naming::OF_KEYS,
+            },
         }
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {
-        meta("head", key, self.shared.object("head", key).await?)
+        let object = match self.shared.object("head", key).await {
+            Err(error) if is_folder_key(key) && is_absent(&error) => {
+                // It may be a thing of its own.
+                if self.shared.has_real_folders().await? {
+                    return self.shared.folder("head", key).await;
+                }
+                return Err(error);
+            }
+            object => object?,
+        };
+        meta("head", key, object)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
@@ -174,6 +228,13 @@ impl Remote for Gcs {
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
         let op = "put";
         check_metadata(op, key, &options.metadata)?;
+        if bytes.is_empty() && is_folder_key(key) && self.shared.has_real_folders().await? {
+            match self.shared.make_folder(op, key, &options.condition).await {
+                // Who may make no folders may make an object of its name, which has the store make one.
+                Err(error) if error.kind == ErrorKind::Denied => {}
+                made => return made,
+            }
+        }
         self.shared.insert(op, key, bytes, (&options.metadata, &options.condition)).await
     }
 
@@ -271,8 +332,31 @@ impl Remote for Gcs {
         fail("the copy does not end")
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        wanted: &Condition,
+    ) -> Result<Version> {
+        if self.shared.has_real_folders().await? {
+            return self.shared.move_object(original, to, wanted).await;
+        }
+        Err(flat("rename", original.key))
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        if self.shared.has_real_folders().await? {
+            return self.shared.move_folder(from, to).await;
+        }
+        Err(flat("rename folder", from))
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
-        self.shared.remove("delete", key).await
+        self.shared.remove("delete", key).await?;
+        if is_folder_key(key) && self.shared.has_real_folders().await? {
+            return self.shared.remove_folder("delete", key).await;
+        }
+        Ok(())
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
@@ -290,8 +374,23 @@ impl Remote for Gcs {
             }
             request.continuation.clone_from(&page.next);
         }
+        if page.entries.is_empty()
+            && let Some(folder) = self.empty_folder(&request, after).await?
+        {
+            page.entries.push(folder);
+        }
         Ok(page)
     }
+}
+
+/// Whether a folder may stand for the key.
+fn is_folder_key(key: &Key) -> bool {
+    key.as_bytes().ends_with(b"/")
+}
+
+fn flat(op: &'static str, key: &Key) -> Error {
+    let words = "the bucket has no hierarchical namespace";
+    Error::new(ErrorKind::Unsupported, op, key).because(words)
 }
 
 fn check_metadata(op: &'static str, key: &Key, metadata: &Metadata) -> Result<()> {

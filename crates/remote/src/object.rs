@@ -7,7 +7,7 @@ use base::{ByteRange, Timestamp};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use crate::{Key, Result};
+use crate::{Key, Naming, Result};
 
 /// What distinguishes an object's bytes from those it had before or will have: an etag or a
 /// generation. Opaque, compared for equality only.
@@ -173,6 +173,8 @@ pub struct Personality {
     pub conditional_writes: bool,
     /// Which parts of an upload may be copied from an object.
     pub part_copies: PartCopies,
+    /// What folders are, and how names change.
+    pub naming: Naming,
 }
 
 /// What [`upload_part_copy`](crate::Remote::upload_part_copy) can make a part of.

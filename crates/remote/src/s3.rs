@@ -57,9 +57,9 @@ use tokio::sync::OnceCell;
 use crate::capabilities::{Capability, Learned};
 use crate::http::{Answer, Asked, Http, Told, bytes_of_parts, range_header, ranged};
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original,
-    Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished,
-    UploadId, Version, metadata, xml,
+    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Naming,
+    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
+    Unfinished, UploadId, Version, metadata, xml,
 };
 use direct::{Asker, Call, Direct};
 use keys::Keys;
@@ -239,6 +239,7 @@ impl Remote for S3 {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: self.copy_bytes_max },
+            naming: Naming::OF_KEYS,
         }
     }
 

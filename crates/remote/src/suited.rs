@@ -200,6 +200,19 @@ impl Remote for Suited {
         self.inner.copy(original, to, &Condition::Always).await
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        self.inner.rename(original, to, condition).await
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        self.inner.rename_folder(from, to).await
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
         self.inner.delete(key).await
     }

@@ -124,7 +124,7 @@ impl Grid {
 pub(crate) mod tests {
     use base::ByteRange;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
-    use remote::{PartCopies, Personality};
+    use remote::{Naming, PartCopies, Personality};
 
     use super::Grid;
 
@@ -137,6 +137,7 @@ pub(crate) mod tests {
         object_bytes_max: 5 << 40,
         conditional_writes: true,
         part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+        naming: Naming::OF_KEYS,
     };
 
     #[test]

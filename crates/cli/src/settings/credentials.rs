@@ -1,15 +1,17 @@
 //! Credentials and endpoints as people already have them for the clouds beside AWS: in the
-//! variables and files of the clouds' own tools.
+//! variables and files of the clouds' own tools, or in a file that a setting names, perhaps for one
+//! bucket only.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use mount::{
     AzureCredentials, AzureOptions, AzureSettings, Entra, GcsCredentials, GcsSettings, Location,
     Proof, Secret, TokenFile,
 };
 
+use super::azure_file::AzureFile;
 use super::flags::StoreSettings;
 
 /// How to reach Google Cloud Storage.
@@ -18,16 +20,19 @@ pub(super) fn gcs(settings: &StoreSettings, location: &Location) -> Result<GcsSe
         let credentials = GcsCredentials::Anonymous;
         return Ok(GcsSettings { endpoint: None, project: None, credentials });
     };
-    // Google's own libraries send an emulator no credentials either.
     let emulator = variable("STORAGE_EMULATOR_HOST").map(|host| with_scheme(&host));
-    let credentials = if settings.anonymous || emulator.is_some() {
-        GcsCredentials::Anonymous
-    } else {
-        google_credentials()?
+    let file = settings.google_credentials_file.as_deref();
+    let credentials = match file {
+        // Google's own libraries send an emulator no credentials either.
+        _ if settings.anonymous => GcsCredentials::Anonymous,
+        Some(file) => google_file(file)?,
+        None if emulator.is_some() => GcsCredentials::Anonymous,
+        None => google_credentials()?,
     };
     let project = PROJECT_VARIABLES.into_iter().find_map(variable);
     let endpoint = settings.endpoint.clone().or(emulator);
-    Ok(GcsSettings { endpoint, project: project.or_else(project_of_file), credentials })
+    let project = project.or_else(|| project_of_file(file));
+    Ok(GcsSettings { endpoint, project, credentials })
 }
 
 /// Where Google's tools look for the project.
@@ -35,9 +40,10 @@ const PROJECT_VARIABLES: [&str; 3] =
     ["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "GCLOUD_PROJECT"];
 
 /// The project of a service account, which its file names.
-fn project_of_file() -> Option<String> {
-    let text = read_token(Path::new(&variable("GOOGLE_APPLICATION_CREDENTIALS")?)).ok()?;
-    GcsCredentials::project_of_file(&text)
+fn project_of_file(file: Option<&Path>) -> Option<String> {
+    let of_environment = || variable("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
+    let file = file.map(Path::to_owned).or_else(of_environment)?;
+    GcsCredentials::project_of_file(&read_token(&file).ok()?)
 }
 
 fn google_credentials() -> Result<GcsCredentials> {
@@ -76,14 +82,43 @@ pub(super) fn azure(settings: &StoreSettings, location: &Location) -> Result<Azu
     if settings.anonymous {
         return Ok(AzureSettings { endpoint, credentials: AzureCredentials::Anonymous });
     }
+    match &settings.azure_credentials_file {
+        None => azure_of((account, container), endpoint, variable),
+        Some(path) => {
+            let text = read_token(path)
+                .with_context(|| format!("cannot read the credentials file {}", path.display()))?;
+            let file = AzureFile::parse(&text)
+                .map_err(|wrong| anyhow!("the credentials file {}: {wrong}", path.display()))?;
+            if let Some(named) =
+                file.variable("AZURE_STORAGE_ACCOUNT").filter(|name| name != account)
+            {
+                let path = path.display();
+                bail!("the credentials file {path} is for the account {named}, not {account}");
+            }
+            // Where the machine hands out tokens is no credential, and only the environment says it.
+            let of_machine = |name: &str| variable(name).filter(|_| OF_MACHINE.contains(&name));
+            let said = |name: &str| file.variable(name).or_else(|| of_machine(name));
+            azure_of((account, container), endpoint, said)
+                .with_context(|| format!("the credentials file {}", path.display()))
+        }
+    }
+}
+
+/// What a machine or an app of Azure's is told of where it gets tokens.
+const OF_MACHINE: [&str; 3] =
+    ["IDENTITY_ENDPOINT", "IDENTITY_HEADER", "AZURE_POD_IDENTITY_AUTHORITY_HOST"];
+
+/// What the variables say that Azure's own tools read.
+fn azure_of(
+    (account, container): (&str, &str),
+    endpoint: Option<String>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<AzureSettings> {
     if let Some(text) = variable("AZURE_STORAGE_CONNECTION_STRING") {
-        let options = AzureOptions::from_connection_string(&text, container.as_str())
+        let options = AzureOptions::from_connection_string(&text, container)
             .context("AZURE_STORAGE_CONNECTION_STRING")?;
-        if options.account != *account {
-            bail!(
-                "AZURE_STORAGE_CONNECTION_STRING is for the account {}, not {account}",
-                options.account
-            );
+        if options.account != account {
+            bail!("the connection string is for the account {}, not {account}", options.account);
         }
         let endpoint = endpoint.or(options.endpoint);
         return Ok(AzureSettings { endpoint, credentials: options.credentials });
@@ -140,9 +175,14 @@ fn variable(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use mount::Entra;
+    use std::path::{Path, PathBuf};
 
-    use super::entra;
+    use mount::{AzureCredentials, Entra, GcsCredentials, Location};
+
+    use super::super::given::Flags;
+    use super::super::resolve::Sources;
+    use super::{azure, entra, gcs};
+    use crate::settings::flags::{Settings, StoreSettings};
 
     fn found(variables: &[(&str, &str)]) -> Entra {
         entra(|name| {
@@ -171,5 +211,71 @@ mod tests {
         assert_eq!(found(&[]), machine);
         // A secret without a directory proves nothing.
         assert!(matches!(found(&[secret, whose[1]]), Entra::Machine { client_id: Some(_), .. }));
+    }
+
+    fn settings(name: &str, file: &Path) -> StoreSettings {
+        let given = vec![(name.to_owned(), file.into())];
+        let flags = Flags::<Settings>::of(Some("/dev/null".into()), given);
+        Sources::read(&flags).unwrap().resolve(None).unwrap().settings.store
+    }
+
+    /// A file in a folder that goes at the end of the test.
+    fn written(folder: &tempfile::TempDir, text: &str) -> PathBuf {
+        let path = folder.path().join("credentials");
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn of_azure(text: &str) -> Result<AzureCredentials, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = settings("azure-credentials-file", &written(&folder, text));
+        let found = azure(&settings, &Location::parse("az://lab/slides").unwrap());
+        found.map(|found| found.credentials).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_file_of_azures_stands_for_the_environment() {
+        for (text, want) in [
+            ("AccountName=lab;AccountKey=aHVzaA==", "SharedKey"),
+            ("AZURE_STORAGE_KEY=aHVzaA==\nAZURE_STORAGE_ACCOUNT=lab", "SharedKey"),
+            ("AZURE_STORAGE_SAS_TOKEN=\"?sv=1&sig=hush\"", "Sas"),
+            ("AZURE_TENANT_ID=t\nAZURE_CLIENT_ID=c\nAZURE_CLIENT_SECRET=hush", "Application"),
+            ("AZURE_CLIENT_ID=c", "Machine"),
+        ] {
+            let found = format!("{:?}", of_azure(text).unwrap());
+            assert!(found.starts_with(want) && !found.contains("hush"), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_azures_that_is_wrong_is_named_and_not_told() {
+        for (text, want) in [
+            ("AccountName=other;AccountKey=aHVzaA==", "is for the account other, not lab"),
+            ("AZURE_STORAGE_ACCOUNT=other\nAZURE_STORAGE_KEY=hush", "account other, not lab"),
+            ("hush", "line 1"),
+            ("", "no credentials"),
+        ] {
+            let said = of_azure(text).unwrap_err();
+            assert!(said.contains(want) && said.contains("/credentials"), "{said}");
+            assert!(!said.contains("hush") && !said.contains("aHVzaA"), "{said}");
+        }
+        let missing = settings("azure-credentials-file", Path::new("/nowhere/azure"));
+        let said = azure(&missing, &Location::parse("az://lab/slides").unwrap()).unwrap_err();
+        assert!(said.to_string().contains("cannot read the credentials file /nowhere/azure"));
+    }
+
+    #[test]
+    fn a_file_of_googles_says_who_asks_and_for_which_project() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"{"type": "service_account", "client_email": "a@b", "private_key": "hush",
+            "project_id": "p"}"#;
+        let settings = settings("google-credentials-file", &written(&folder, text));
+        let found = gcs(&settings, &Location::parse("gs://b").unwrap()).unwrap();
+        assert!(matches!(found.credentials, GcsCredentials::ServiceAccount(_)), "{found:?}");
+        assert!(!format!("{found:?}").contains("hush"));
+        // No other store's bucket reads it.
+        std::fs::remove_file(folder.path().join("credentials")).unwrap();
+        assert!(gcs(&settings, &Location::parse("s3://b").unwrap()).is_ok());
+        assert!(gcs(&settings, &Location::parse("gs://b").unwrap()).is_err());
     }
 }

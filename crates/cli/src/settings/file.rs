@@ -6,13 +6,16 @@
 //!
 //!   [bucket."s3://data/raw"]        for this one, and what is below it
 //!   read-only = true
+//!
+//!   [bucket."az://account"]         for all containers of an account
+//!   azure-credentials-file = "/etc/quayfs/account.env"
 //! ```
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use mount::Location;
+use mount::{Location, LocationError};
 use toml_edit::{Document, Item, TableLike, Value};
 
 use super::merge::{Given, Layer, Origin};
@@ -24,8 +27,8 @@ use super::table::Setting;
 pub(crate) struct File {
     /// For every bucket.
     pub(crate) general: Layer,
-    /// For buckets whose URL is this or begins with it.
-    pub(crate) buckets: Vec<(Location, Layer)>,
+    /// For buckets whose URL is this or goes on after it with a slash.
+    pub(crate) buckets: Vec<(String, Layer)>,
 }
 
 /// What is wrong in a file, and where.
@@ -92,16 +95,15 @@ impl Reader<'_> {
         Ok(file)
     }
 
-    fn buckets(&self, sections: &dyn TableLike) -> Result<Vec<(Location, Layer)>, Wrong> {
+    fn buckets(&self, sections: &dyn TableLike) -> Result<Vec<(String, Layer)>, Wrong> {
         let read = |(url, item): (&str, &Item)| {
             let at = start(sections, url);
             let Some(table) = item.as_table_like() else {
                 let what = format!("{url}: write [{BUCKET}.\"s3://…\"] above what is for a bucket");
                 return Err(self.wrong(at, &what));
             };
-            let location =
-                Location::parse(url).map_err(|error| self.wrong(at, &error.to_string()))?;
-            Ok((location, self.layer(table, Some(url))?))
+            let scope = scope(url).map_err(|error| self.wrong(at, &error.to_string()))?;
+            Ok((scope, self.layer(table, Some(url))?))
         };
         sections.iter().map(read).collect()
     }
@@ -163,6 +165,16 @@ impl Reader<'_> {
     }
 }
 
+/// What the URLs of a section begin with: that of a bucket, of what is below a prefix of it, or of a storage
+/// account of Azure's, which has all of its containers.
+fn scope(url: &str) -> Result<String, LocationError> {
+    let account = url.strip_prefix("az://").map(|rest| rest.trim_end_matches('/'));
+    match account.filter(|account| !account.is_empty() && !account.contains('/')) {
+        Some(account) => Ok(format!("az://{account}")),
+        None => Location::parse(url).map(|location| location.to_string()),
+    }
+}
+
 /// Where a key of `table` is written.
 fn start(table: &dyn TableLike, key: &str) -> usize {
     let written = table.key(key).and_then(toml_edit::Key::span);
@@ -209,11 +221,8 @@ mod tests {
                 "price-reads=0.0005 /etc/c.toml:5"
             ]
         );
-        let (location, layer) = &file.buckets[0];
-        assert_eq!(
-            (location.to_string().as_str(), &*layer[0].name),
-            ("s3://data/raw", "read-only")
-        );
+        let (scope, layer) = &file.buckets[0];
+        assert_eq!((scope.as_str(), &*layer[0].name), ("s3://data/raw", "read-only"));
         assert_eq!(layer[0].origin.to_string(), "/etc/c.toml:8");
     }
 

@@ -92,6 +92,24 @@ pub(crate) struct StoreSettings {
     /// Profile in the AWS configuration files.
     #[arg(long, value_name = "PROFILE", help_heading = "S3", conflicts_with = "anonymous")]
     pub(crate) aws_profile: Option<String>,
+    /// File with credentials of Google's, as gcloud or the console writes it
+    /// [default: GOOGLE_APPLICATION_CREDENTIALS, and what else Google's tools find].
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Google and Azure",
+        conflicts_with = "anonymous"
+    )]
+    pub(crate) google_credentials_file: Option<PathBuf>,
+    /// File with credentials of Azure's: a connection string, or lines such as AZURE_STORAGE_KEY=...
+    /// [default: those variables of the environment, and what else Azure's tools find].
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Google and Azure",
+        conflicts_with = "anonymous"
+    )]
+    pub(crate) azure_credentials_file: Option<PathBuf>,
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,

@@ -51,7 +51,11 @@ pub(crate) struct Given {
 pub(crate) type Layer = Vec<Given>;
 
 /// Settings of which the later one takes the place of the other.
-const RIVALS: [(&str, &str); 1] = [("aws-profile", "anonymous")];
+const RIVALS: [(&str, &str); 3] = [
+    ("aws-profile", "anonymous"),
+    ("google-credentials-file", "anonymous"),
+    ("azure-credentials-file", "anonymous"),
+];
 
 /// What holds when later layers win over earlier ones.
 pub(crate) fn merge(layers: impl IntoIterator<Item = Layer>) -> BTreeMap<String, Given> {
@@ -100,9 +104,12 @@ mod tests {
     }
 
     #[test]
-    fn a_later_profile_takes_the_place_of_anonymity_and_the_other_way() {
+    fn later_credentials_take_the_place_of_anonymity_and_the_other_way() {
         check(&[&[("anonymous", "true")], &[("aws-profile", "p")]], &[("aws-profile", "p")]);
         check(&[&[("aws-profile", "p")], &[("anonymous", "true")]], &[("anonymous", "true")]);
+        let files = [("azure-credentials-file", "/a"), ("google-credentials-file", "/g")];
+        check(&[&files, &[("anonymous", "true")]], &[("anonymous", "true")]);
+        check(&[&[("anonymous", "true")], &files], &files);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! A command says which flags it takes by [`Flags`], and gets all settings from [`Sources`], also those
 //! that it has no flag for. To add a setting, add a field to a struct in `flags`.
 
+mod azure_file;
 mod bounds;
 mod config;
 mod credentials;

@@ -178,8 +178,7 @@ fn layers<'a>(files: impl Iterator<Item = &'a File>, location: Option<&Location>
     for file in files {
         layers.push(file.general.clone());
         of_buckets.extend(file.buckets.iter().filter_map(|(bucket, layer)| {
-            let bucket = bucket.to_string();
-            let is_within = location.is_some_and(|url| within(&url.to_string(), &bucket));
+            let is_within = location.is_some_and(|url| within(&url.to_string(), bucket));
             is_within.then(|| (bucket.len(), layer.clone()))
         }));
     }
@@ -233,7 +232,7 @@ fn argument(given: &Given) -> OsString {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use clap::{Command, FromArgMatches};
     use mount::Location;
@@ -282,8 +281,14 @@ mod tests {
             "metadata-ttl" | "deadline" => "7s",
             "cache-size" | "dirty-limit" | "part-size" => "7MiB",
             "memory-limit" => "70MiB",
-            "cache-dir" | "log-file" | "slow-log-file" | "metrics-file" | "ca-bundle"
-            | "sse-key-file" => "/x",
+            "cache-dir"
+            | "log-file"
+            | "slow-log-file"
+            | "metrics-file"
+            | "ca-bundle"
+            | "sse-key-file"
+            | "google-credentials-file"
+            | "azure-credentials-file" => "/x",
             "sse" => "store",
             "acl" => "private",
             "tags" => "a=b",
@@ -354,6 +359,26 @@ mod tests {
             let settings = resolved(&said, url).unwrap().settings;
             assert_eq!((settings.uid, settings.gid), (Some(uid), Some(1)), "{url}");
             assert_eq!(settings.umask, umask, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_an_account_holds_for_its_containers() {
+        let file = "[bucket.\"az://lab\"]\nazure-credentials-file = \"/lab\"\n\
+                    [bucket.\"az://lab/slides\"]\nazure-credentials-file = \"/slides\"\n\
+                    [bucket.\"gs://b\"]\ngoogle-credentials-file = \"/b\"\n\
+                    [general]\nanonymous = true\n";
+        for (url, azure, google) in [
+            ("az://lab/other/p", Some("/lab"), None),
+            ("az://lab/slides/p", Some("/slides"), None),
+            ("az://laboratory/slides", None, None),
+            ("gs://b/p", None, Some("/b")),
+            ("gs://c", None, None),
+        ] {
+            let store = resolved(&Said { file, ..Said::default() }, url).unwrap().settings.store;
+            assert_eq!(store.azure_credentials_file.as_deref(), azure.map(Path::new), "{url}");
+            assert_eq!(store.google_credentials_file.as_deref(), google.map(Path::new), "{url}");
+            assert_eq!(store.anonymous, azure.is_none() && google.is_none(), "{url}");
         }
     }
 

@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn no_setting_holds_a_secret() {
-        for setting in all() {
+        // The name of a file that holds one is none.
+        for setting in all().into_iter().filter(|setting| !setting.is_path) {
             for word in ["secret", "token", "password", "access-key", "credential"] {
                 assert!(!setting.name.contains(word), "{}", setting.name);
             }

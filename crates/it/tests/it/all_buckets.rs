@@ -50,6 +50,33 @@ fn buckets_of_several_stores_are_in_one_mount() {
 }
 
 #[test]
+fn each_bucket_has_the_credentials_that_the_configuration_names_for_it() {
+    let azure = Emulator::start(Cloud::Azure);
+    let (mine, other) = (azure.bucket(), azure.bucket());
+    let plan = all_of(&mine).without_login();
+    let folder = plan.folder("secrets");
+    let (_, connection) = azure.env();
+    fs::write(folder.join("good"), &connection).unwrap();
+    let wrong = connection.replace("AccountKey=", "AccountKey=AAAA");
+    fs::write(folder.join("wrong"), wrong).unwrap();
+    let section = |url: &str, file: &str| {
+        format!("[bucket.\"{url}\"]\nazure-credentials-file = {:?}\n", folder.join(file))
+    };
+    let account = other.url().rsplit_once('/').unwrap().0.to_owned();
+    let config = [section(&account, "wrong"), section(&mine.url(), "good")].concat();
+    fs::write(folder.join("config.toml"), config).unwrap();
+    mine.put("file", b"bytes");
+    // The environment has other credentials, which do not count.
+    let config = folder.join("config.toml");
+    let plan = plan.env("QUAYFS_CONFIG", config.to_str().unwrap());
+    let mount = plan.env("AZURE_STORAGE_KEY", "AAAA").mount();
+    let within = |bucket: &Bucket<'_>| mount.join(bucket.url().replacen("://", "/", 1));
+    assert_eq!(fs::read(within(&mine).join("file")).unwrap(), b"bytes");
+    assert_eq!(errno(fs::metadata(within(&other))), Errno::ACCESS);
+    mount.umount();
+}
+
+#[test]
 fn the_buckets_of_an_account_are_listed_and_are_attached_when_they_are_entered() {
     let minio = MinIo::start();
     let buckets = [minio.bucket(), minio.bucket(), minio.bucket()];

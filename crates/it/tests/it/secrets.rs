@@ -65,3 +65,16 @@ fn a_key_of_azure_is_told_nowhere() {
     let key = connection.split("AccountKey=").nth(1).unwrap().split(';').next().unwrap();
     check(azure.plan(&container.url()), &container, &[key]);
 }
+
+#[test]
+fn a_key_of_azure_in_a_file_is_told_nowhere() {
+    let azure = Emulator::start(Cloud::Azure);
+    let container = azure.bucket();
+    let (_, connection) = azure.env();
+    let key = connection.split("AccountKey=").nth(1).unwrap().split(';').next().unwrap();
+    let plan = azure.plan(&container.url()).env("AZURE_STORAGE_KEY", "AAAA");
+    let file = plan.folder("credentials").join("azure.env");
+    fs::write(&file, format!("# ours\nexport AZURE_STORAGE_KEY='{key}'\n")).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    check(plan.flags(["--azure-credentials-file", &file]), &container, &[key]);
+}

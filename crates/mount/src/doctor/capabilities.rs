@@ -16,6 +16,8 @@ pub(super) fn look(config: &Config, learned: &Arc<Learned>) -> Finding {
     let subject = "store: what it can do";
     let of = |wanted: Option<Has>| {
         let names = Capability::ALL.into_iter().filter(|&one| learned.has(one) == wanted);
+        // Only where it is asked for can it be seen, and there it is asked for at once.
+        let names = names.filter(|&one| wanted.is_some() || one != Capability::RealFolders);
         let names: Vec<&str> = names.map(Capability::name).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use parking_lot::Mutex;
 use remote::{Key, Version};
 
-use super::marks::{Marks, Side};
+use super::marks::Marks;
 use crate::RecordId;
 
 /// What moves of earlier processes carried.
@@ -83,9 +83,7 @@ impl Carries {
         let carries = self.carries.lock();
         let Some(carry) = carries.get(at) else { return false };
         match (&carry.end, carry.rest(key)) {
-            (End::Done { marks, .. }, Some(rest)) => {
-                marks.has(Side::From, rest, old) && marks.has(Side::To, rest, now)
-            }
+            (End::Done { marks, .. }, Some(rest)) => marks.moved(rest, old, now),
             (End::Done { .. } | End::Waits, _) => false,
         }
     }

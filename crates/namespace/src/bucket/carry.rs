@@ -11,9 +11,10 @@ use remote::{
     Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Original, Result, Version,
 };
 
+use super::ahead::{Ahead, Found};
 use super::journal::Record;
 use super::listing;
-use super::marks::{Marks, Side, mark};
+use super::marks::{Manner, Marks, Side, mark};
 use super::shared::Shared;
 use crate::RecordId;
 
@@ -60,9 +61,6 @@ pub(super) struct Cargo {
     fresh: Vec<u64>,
 }
 
-/// An object below a prefix: what its key goes on with, and what the listing says.
-type Found = (Vec<u8>, Meta);
-
 /// What became of one object.
 enum Copied {
     /// It is at the destination, in these versions.
@@ -96,8 +94,9 @@ fn step(marked: bool, source: &Meta, there: Option<&Meta>) -> Step {
 }
 
 impl Shared {
-    /// Copies everything on `route` for the move `of`, which is in the journal. What is under way
-    /// when something fails is waited for: it might arrive after it was cleared away.
+    /// Brings everything on `route` to its destination for the move `of`, which is in the journal: in one step
+    /// if the store can do that, else by copies. What is under way when something fails is waited for: it
+    /// might arrive after it was cleared away.
     pub(super) async fn copy_all(
         self: &Arc<Self>,
         route: &Route,
@@ -105,6 +104,10 @@ impl Shared {
         destination: Destination,
         cargo: &mut Cargo,
     ) -> Result<()> {
+        if self.move_at_once(route).await? == Manner::AtOnce {
+            cargo.marks.set_at_once();
+            return Ok(());
+        }
         let before = Arc::new(std::mem::take(&mut cargo.marks));
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -314,11 +317,19 @@ impl Shared {
                 }
             }
         }
-        outcome.map(|()| left)
+        drop(removals);
+        outcome?;
+        if side == Side::From && left == 0 {
+            self.remove_stub(prefix).await?;
+        }
+        Ok(left)
     }
 
-    /// Removes again what was copied on `route`.
+    /// Removes again what was copied on `route`, or moves back what was moved at once.
     pub(super) async fn uncopy(self: &Arc<Self>, route: &Route, marks: &Marks) -> Result<()> {
+        if marks.is_empty() && self.move_back(route).await? == Manner::AtOnce {
+            return Ok(());
+        }
         if !is_prefix(&route.to) {
             let Some(copy) = there(self.remote.head(&route.to).await)? else { return Ok(()) };
             return self.uncopy_object(route, (Vec::new(), copy), marks).await;
@@ -395,38 +406,13 @@ impl Shared {
         match destination {
             Destination::Free => from.map_ok(|found| (found, None)).boxed(),
             Destination::Begun => {
-                let to = Ahead { listed: self.objects(&route.to), head: None };
+                let to = Ahead::of(self.objects(&route.to));
                 let pairs = stream::try_unfold((from, to), |(mut from, mut to)| async move {
                     let Some(found) = from.try_next().await? else { return Ok(None) };
                     let there = to.find(&found.0).await?;
                     Ok(Some(((found, there), (from, to))))
                 });
                 pairs.boxed()
-            }
-        }
-    }
-}
-
-/// A listing that is looked through in its order.
-struct Ahead {
-    listed: BoxStream<'static, Result<Found>>,
-    head: Option<Found>,
-}
-
-impl Ahead {
-    /// The object whose key goes on with `rest`, which is greater than all asked for before.
-    async fn find(&mut self, rest: &[u8]) -> Result<Option<Meta>> {
-        loop {
-            match self.head.take() {
-                Some((key, meta)) if key == rest => return Ok(Some(meta)),
-                Some(ahead) if rest < ahead.0.as_slice() => {
-                    self.head = Some(ahead);
-                    return Ok(None);
-                }
-                Some(_) | None => match self.listed.try_next().await? {
-                    Some(next) => self.head = Some(next),
-                    None => return Ok(None),
-                },
             }
         }
     }
@@ -461,8 +447,16 @@ impl Cargo {
         }
     }
 
-    /// The version in which the object is now that was this one, if it was copied.
+    /// Whether nothing else says that the folder is there: there was nothing in it to be copied.
+    pub(super) fn is_empty(&self) -> bool {
+        self.objects == 0 && self.marks.manner() == Manner::Copied
+    }
+
+    /// The version in which the object is now that was this one, if it was moved.
     pub(super) fn now(&self, rest: &[u8], old: &Version) -> Option<Version> {
+        if self.marks.manner() == Manner::AtOnce {
+            return Some(old.clone());
+        }
         if !self.marks.has(Side::From, rest, old) {
             return None;
         }

@@ -179,13 +179,13 @@ impl Shared {
         if below.others || self.state().tree.unpublished_below(ino) {
             return Err(not_empty());
         }
-        if below.marker {
+        if below.marker || below.stub.is_some() {
             self.keep_folder("rmdir", parent, name).await?;
         }
         // The marker last: without it what is hidden would be all that is left.
         self.clear_hidden("rmdir", &prefix).await?;
-        if below.marker {
-            self.remote.delete(&prefix).await.map_err(|error| Error::remote("rmdir", error))?;
+        for key in below.marker.then_some(&prefix).into_iter().chain(&below.stub) {
+            self.remote.delete(key).await.map_err(|error| Error::remote("rmdir", error))?;
         }
         // A file made in the folder meanwhile keeps it.
         if self.state().tree.unpublished_below(ino) {
@@ -251,6 +251,9 @@ impl Shared {
         dir: Ino,
         leaving: &Name,
     ) -> Result<()> {
+        if self.has_real_folders() {
+            return Ok(());
+        }
         let (vanishing, dir, leaving, prefix, looks) = {
             let state = self.state();
             let (dir, leaving) = state.tree.above_chunks(dir, leaving);

@@ -100,7 +100,19 @@ impl Shared {
             self.line_leaves(&route.from)?;
         }
         self.ledger.strike(&swap.records);
+        self.leave_between(&swap.exchange).await;
         Ok(())
+    }
+
+    /// The folder between goes, where it would stay without anything in it.
+    async fn leave_between(&self, Exchange { between, .. }: &Exchange) {
+        let bare = between.as_bytes().strip_suffix(b"/").unwrap_or(between.as_bytes());
+        let Some(slash) = bare.iter().rposition(|&byte| byte == b'/') else { return };
+        if self.has_real_folders()
+            && let Err(error) = self.remote.delete(&Key::from(&bare[..=slash])).await
+        {
+            tracing::debug!(%error, "a hidden folder with nothing in it stays");
+        }
     }
 
     /// Copies one of the three, with what is said of it.

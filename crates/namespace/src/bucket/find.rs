@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
-use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
+use remote::{Entry, ErrorKind as RemoteErrorKind, Key, ListOrder, ListRequest};
 use tracing::Instrument as _;
 
 use super::ask::Ask;
@@ -171,7 +171,10 @@ impl Shared {
         let scope = match ask {
             Ask::One => None,
             Ask::FirstPage => Some(Scope::First),
-            Ask::PageFrom => Some(Scope::From(name.clone())),
+            Ask::PageFrom => match self.remote.personality().naming.order {
+                ListOrder::Keys => Some(Scope::From(name.clone())),
+                ListOrder::Folded => None,
+            },
         };
         if let Some(scope) = scope {
             let answer = self.pages(op, parent, scope).await?;
@@ -335,11 +338,13 @@ impl Shared {
         let (object, folder) =
             futures::join!(self.look_at(op, &object, part), self.first_below(op, &below, 1));
         let (object, folder) = (object?, folder?);
+        let is_stub = object.as_ref().is_some_and(Seen::is_stub);
+        let object = object.filter(|_| !is_stub);
         let marked = match folder.first() {
             Some(Entry::Object(key, meta)) if *key == below && meta.size == 0 => Marked::Yes,
             Some(_) | None => Marked::No,
         };
-        let folder = !folder.is_empty();
+        let folder = is_stub || !folder.is_empty();
         let is = |company| {
             let name = keys::name(prefix, part, company);
             name.filter(|name| !keys::is_chunk_name(name))
@@ -395,7 +400,12 @@ impl Shared {
         wanted: usize,
     ) -> Result<Vec<Entry>> {
         let few = u16::try_from(wanted + HIDDEN_FEW).expect("few are wanted");
-        let mut request = listing::below(prefix, few);
+        let mut request = if self.has_real_folders() {
+            // Keys do not tell of empty ones.
+            ListRequest { entries_max: few, ..listing::page(prefix, None) }
+        } else {
+            listing::below(prefix, few)
+        };
         let mut found = Vec::new();
         if keys::check_length(prefix).is_err() {
             return Ok(found);
@@ -421,17 +431,18 @@ impl Shared {
     pub(super) async fn look_below(&self, op: &'static str, prefix: &Key) -> Result<LookBelow> {
         if keys::is_chunk(prefix) {
             let others = self.shows_any(op, prefix).await?;
-            return Ok(LookBelow { marker: false, others });
+            return Ok(LookBelow { marker: false, stub: None, others });
         }
         let entries = self.first_below(op, prefix, 2).await?;
         let is_marker = |entry: &Entry| match entry {
             Entry::Object(key, meta) => key == prefix && meta.size == 0,
             Entry::Prefix(_) => false,
         };
-        Ok(LookBelow {
-            marker: entries.iter().any(is_marker),
-            others: !entries.iter().all(is_marker),
-        })
+        let others = !entries.iter().all(is_marker);
+        let stub = if others { None } else { self.stub(prefix).await };
+        let stub = stub.transpose().map_err(|error| Error::remote(op, error))?;
+        let marker = self.has_real_folders() || entries.iter().any(is_marker);
+        Ok(LookBelow { marker, stub, others })
     }
 
     /// Refuses `name` for something new of this `kind` in the folder `parent`.
@@ -493,10 +504,13 @@ enum Marked {
 }
 
 /// What the bucket has below a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LookBelow {
     /// The folder's marker.
     pub(super) marker: bool,
+    /// The object beside it by which other programs say that it is there; not looked for where there are
+    /// other keys.
+    pub(super) stub: Option<Key>,
     /// Keys beyond the marker.
     pub(super) others: bool,
 }

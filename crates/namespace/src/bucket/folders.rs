@@ -111,7 +111,7 @@ impl Shared {
         let copied = self.copy_all(route, of, Destination::Free, cargo).await;
         copied.map_err(|error| Error::remote(OP, error))?;
         self.attributes_follow(&route.to, &cargo.changed).await?;
-        if cargo.objects == 0 {
+        if cargo.is_empty() {
             // Nothing else says that it is there.
             let looks = self.state().tree.node(source).map(|node| node.looks);
             let looks = looks.ok_or_else(|| Error::node(ErrorKind::Stale, OP, source))?;

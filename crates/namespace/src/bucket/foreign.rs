@@ -7,6 +7,8 @@
 //! - rclone: `mtime`.
 //! - gcsfuse: `gcsfuse_mtime` (RFC 3339), `gcsfuse_symlink_target`. gsutil:
 //!   `goog-reserved-file-mtime`.
+//! - blobfuse2: `is_symlink` for a symlink, whose body is its target. It and other tools of Azure's:
+//!   `hdi_isfolder` for an empty object that stands for a folder.
 
 use std::sync::Arc;
 
@@ -57,6 +59,9 @@ pub(super) fn form(metadata: &Metadata) -> Form {
     if let Some(target) = target("--symlink-target") {
         return Form::Link(Some(Arc::new(unescaped(target))));
     }
+    if says(metadata, "is_symlink") {
+        return Form::Link(None);
+    }
     let mode = metadata.get("mode").and_then(|mode| mode.trim().parse::<u32>().ok());
     match mode.map(|mode| kind_of(mode & KIND_BITS)) {
         Some(Some(FileKind::Symlink)) => Form::Link(None),
@@ -72,6 +77,15 @@ pub(super) fn form(metadata: &Metadata) -> Form {
         // An object is never a folder, whatever it says.
         Some(Some(FileKind::File | FileKind::Directory) | None) | None => Form::Plain,
     }
+}
+
+/// Whether an object with this metadata, and nothing in it, stands for a folder.
+pub(super) fn is_stub(metadata: &Metadata) -> bool {
+    says(metadata, "hdi_isfolder")
+}
+
+fn says(metadata: &Metadata, name: &str) -> bool {
+    metadata.get(name).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
 }
 
 fn is_target(target: &str) -> bool {
@@ -130,7 +144,7 @@ mod tests {
     use base::{FileKind, Timestamp};
     use remote::Metadata;
 
-    use super::{Foreign, form, looks};
+    use super::{Foreign, form, is_stub, looks};
     use crate::Special;
     use crate::bucket::form::Form;
 
@@ -169,8 +183,19 @@ mod tests {
             (&[("gcsfuse_symlink_target", "../a b")], link(b"../a b")),
             (&[("--symlink-target", "a%2Fb%25")], link(b"a/b%")),
             (&[("--symlink-target", "")], Form::Plain),
+            (&[("is_symlink", "true")], Form::Link(None)),
+            (&[("is_symlink", "True"), ("mode", "33188")], Form::Link(None)),
+            (&[("is_symlink", "false")], Form::Plain),
+            (&[("hdi_isfolder", "true")], Form::Plain),
         ] {
             assert_eq!(form(&metadata(pairs)), want, "{pairs:?}");
+        }
+        for (pairs, want) in [
+            (&[("hdi_isfolder", "true")][..], true),
+            (&[("hdi_isfolder", "false")], false),
+            (&[("mode", "16877")], false),
+        ] {
+            assert_eq!(is_stub(&metadata(pairs)), want, "{pairs:?}");
         }
     }
 }

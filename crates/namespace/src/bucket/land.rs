@@ -52,7 +52,7 @@ impl Shared {
             let mut state = self.state();
             let files = state.tree.follow(source, prefix, cargo);
             if let Some(folder) = state.tree.folder_mut(source) {
-                folder.marker |= cargo.objects == 0;
+                folder.marker |= cargo.is_empty();
             }
             self.renamed(&mut state, from, to, source);
             files

@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::{Name, Timestamp};
 use remote::{Entry, Key, ListRequest, Meta, Metadata, Version};
 
+use super::foreign;
 use super::keys::{self, Company, Line};
 
 /// The most entries that stores put on one page.
@@ -30,7 +31,7 @@ pub(super) struct Seen {
     pub(super) size: u64,
     pub(super) version: Version,
     pub(super) modified: Timestamp,
-    /// `None` from a listing, which does not tell.
+    /// `None` from a listing that does not tell.
     pub(super) metadata: Option<Metadata>,
 }
 
@@ -73,6 +74,9 @@ impl Told {
                     }
                 }
                 (Line::Own, Some(_)) => self.marker = true,
+                (Line::Object(part), Some(seen)) if seen.is_stub() => {
+                    self.add_folder(prefix, part, as_of);
+                }
                 (Line::Object(part), Some(seen)) => self.add_object(prefix, part, (seen, as_of)),
                 (Line::Folder(part), _) => self.add_folder(prefix, part, as_of),
                 (Line::Hidden | Line::Own | Line::Object(_), _) => {}
@@ -126,11 +130,18 @@ impl Told {
 }
 
 impl Seen {
-    /// As a listing describes it, and what was asked of the object beside it.
+    /// As a listing describes it, and what was asked of the object beside it. A listing that tells some
+    /// metadata tells all of them.
     fn listed(meta: Meta) -> Seen {
         let Meta { size, version, modified, mut metadata } = meta;
         let asked = metadata.remove(ASKED).is_some();
-        Seen { size, version, modified, metadata: asked.then_some(metadata) }
+        let told = asked || !metadata.is_empty();
+        Seen { size, version, modified, metadata: told.then_some(metadata) }
+    }
+
+    /// Whether it stands for a folder of its name.
+    pub(super) fn is_stub(&self) -> bool {
+        self.size == 0 && self.metadata.as_ref().is_some_and(foreign::is_stub)
     }
 
     /// As a HEAD describes it.
@@ -218,6 +229,22 @@ mod tests {
         let told = told("d/", vec![hidden.to_vec(), page.to_vec()]);
         assert!(told.marker);
         assert_eq!(names(&told), ["%%", "%%..", "a"]);
+    }
+
+    #[test]
+    fn an_object_that_stands_for_a_folder_is_one_with_and_without_others_below_it() {
+        let stub = |key, size| {
+            let Entry::Object(key, meta) = object(key) else { unreachable!("it is one") };
+            let metadata = [("hdi_isfolder".to_owned(), "true".to_owned())].into();
+            Entry::Object(key, Meta { size, metadata, ..meta })
+        };
+        for page in [vec![stub("a", 0)], vec![stub("a", 0), object("a.txt"), folder("a/")]] {
+            let told = told("", vec![page]);
+            assert_eq!(told.names[&b"a"[..]].0, There::Folder);
+            assert!(!names(&told).contains(&"%%=a".to_owned()));
+        }
+        let full = told("", vec![vec![stub("a", 1)]]);
+        assert!(matches!(full.names[&b"a"[..]].0, There::File(_)), "it has something in it");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which objects of a move were copied, in a few bytes each.
+//! Which objects of a move were moved, in a few bytes each.
 //!
 //! A mark stands for an object in one version. What has no mark is not removed: two objects of the
 //! same mark are as likely as a wrong bit in memory.
@@ -21,29 +21,69 @@ pub(super) enum Side {
     To,
 }
 
-/// What was copied.
+/// What was moved.
 #[derive(Debug, Default)]
-pub(super) struct Marks(HashSet<u64>);
+pub(super) struct Marks {
+    copied: HashSet<u64>,
+    manner: Manner,
+}
+
+/// How it was moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Objects were copied, and have marks.
+    #[default]
+    Copied,
+    /// The store moved all that was there at once, each object in the version that it was; nothing has a
+    /// mark.
+    AtOnce,
+}
 
 impl Marks {
     /// Adds those of an earlier try.
     pub(super) fn join(&mut self, other: Marks) {
-        self.0.extend(other.0);
+        self.copied.extend(other.copied);
+        if other.manner == Manner::AtOnce {
+            self.manner = Manner::AtOnce;
+        }
     }
 
     /// Adds marks.
     pub(super) fn extend(&mut self, marks: &[u64]) {
-        self.0.extend(marks);
+        self.copied.extend(marks);
+    }
+
+    /// All was moved at once.
+    pub(super) fn set_at_once(&mut self) {
+        self.manner = Manner::AtOnce;
+    }
+
+    /// How it was moved.
+    pub(super) fn manner(&self) -> Manner {
+        self.manner
+    }
+
+    /// Whether nothing has a mark.
+    pub(super) fn is_empty(&self) -> bool {
+        self.copied.is_empty()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<u64> {
-        self.0.iter().copied().collect()
+        self.copied.iter().copied().collect()
     }
 
     /// Whether the object, whose key goes on with `rest` behind the prefix, has a mark.
     pub(super) fn has(&self, side: Side, rest: &[u8], version: &Version) -> bool {
-        self.0.contains(&mark(side, rest, version))
+        self.copied.contains(&mark(side, rest, version))
+    }
+
+    /// Whether what was the version `old` at the old prefix is the version `now` at the new one.
+    pub(super) fn moved(&self, rest: &[u8], old: &Version, now: &Version) -> bool {
+        match self.manner {
+            Manner::Copied => self.has(Side::From, rest, old) && self.has(Side::To, rest, now),
+            Manner::AtOnce => old == now,
+        }
     }
 }
 
@@ -80,5 +120,10 @@ mod tests {
         assert!(!marks.has(Side::To, b"a", &Version::new("v")));
         assert!(!marks.has(Side::From, b"a", &Version::new("w")));
         assert!(!marks.has(Side::From, b"av", &Version::new("")));
+        let (v, w) = (Version::new("v"), Version::new("w"));
+        assert!(!marks.moved(b"a", &v, &v), "no copy has a mark");
+        marks.set_at_once();
+        assert!(marks.moved(b"b", &v, &v) && !marks.moved(b"b", &v, &w));
+        assert!(!marks.has(Side::From, b"b", &v), "what comes later is none of ours");
     }
 }

@@ -1,4 +1,4 @@
-//! What the bucket is asked for a file that has got another name here: a copy, and a removal.
+//! What the bucket is asked for a file that has got another name here: a copy and a removal, or one step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Version};
 
 use super::change::{Moving, Stage};
+use super::marks::Manner;
 use super::nodes::{Kind, Node, Place, Stored};
 use super::rename::{CHANGED, There, Uncopied};
 use super::shared::Shared;
@@ -22,10 +23,14 @@ impl Shared {
         age: Duration,
     ) -> Result<()> {
         if moving.stage == Stage::Copying {
-            let version = self.copy_moving(moving, age).await?;
+            let (version, manner) = self.copy_moving(moving, age).await?;
             // Before the old object goes, so that who reads the file goes on with the new one.
             self.land_moving(moving, version);
             moving.stage = Stage::Removing;
+            if manner == Manner::AtOnce {
+                self.strike_for_good(&moving.records);
+                return Ok(());
+            }
         }
         match self.check_source(&moving.stored).await {
             Ok(There::Yes) => {
@@ -42,7 +47,11 @@ impl Shared {
         Ok(())
     }
 
-    async fn copy_moving(self: &Arc<Self>, moving: &Moving, age: Duration) -> Result<Version> {
+    async fn copy_moving(
+        self: &Arc<Self>,
+        moving: &Moving,
+        age: Duration,
+    ) -> Result<(Version, Manner)> {
         let Moving { from, stored, planned, mode, replaced, folder, .. } = moving;
         // What is done without its record would be half done after a power cut.
         self.ledger.sync();
@@ -62,7 +71,7 @@ impl Shared {
                 Condition::Absent
             }
         };
-        self.copy_once(stored, planned, &condition).await.map_err(|uncopied| match uncopied {
+        self.move_once(stored, planned, &condition).await.map_err(|uncopied| match uncopied {
             Uncopied::Not(error) => error,
             // To be found out by the next try.
             Uncopied::Unclear(error) => {

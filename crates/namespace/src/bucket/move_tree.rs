@@ -187,7 +187,7 @@ impl Shared {
         self.attributes_settled(&route.from).await?;
         self.copy_all(route, records[0], *destination, cargo).await.map_err(of_store)?;
         self.attributes_follow(&route.to, &cargo.changed).await?;
-        if cargo.objects == 0 {
+        if cargo.is_empty() {
             // Nothing else says that it is there.
             let looks = self.state().tree.node(*ino).map(|node| node.looks);
             let looks = looks.ok_or_else(|| Error::node(ErrorKind::Stale, OP, *ino))?;
@@ -212,7 +212,7 @@ impl Shared {
             state.tree.arriving.remove(ino);
             let files = state.tree.follow(*ino, &route.to, cargo);
             if let Some(folder) = state.tree.folder_mut(*ino) {
-                folder.marker |= cargo.objects == 0;
+                folder.marker |= cargo.is_empty();
             }
             if let Some(node) = state.tree.node_mut(*ino) {
                 node.as_of = Some(now);

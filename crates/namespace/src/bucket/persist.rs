@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use base::{Ino, Name};
-use remote::Key;
+use remote::{Key, Moves};
 
 use super::carry::{Cargo, Route, there};
 use super::journal::FileMove;
@@ -128,7 +128,7 @@ impl Shared {
         Ok(Some(Rest::Old { dir: from.0, stored: stored.clone(), record: *record }))
     }
 
-    /// The copy of the file, if it is where it was to go.
+    /// The copy of the file, or the file itself, if it is where it was to go.
     pub(super) async fn arrived(
         &self,
         stored: &Stored,
@@ -138,7 +138,14 @@ impl Shared {
             futures::join!(self.remote.head(&stored.key), self.remote.head(&planned.to));
         let of_store = |error| Error::remote(OP, error);
         let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
-        let (Some(source), Some(copy)) = (source, copy) else { return Ok(None) };
+        let (Some(source), Some(copy)) = (source, copy) else {
+            if self.remote.personality().naming.moves == Moves::Copied {
+                return Ok(None);
+            }
+            let version = self.renamed_object(stored, planned).await?;
+            let (key, size) = (planned.to.clone(), stored.size);
+            return Ok(version.map(|version| Stored { key, version, size }));
+        };
         let is_untouched = planned.over.as_ref() == Some(&copy.version);
         if source.version != stored.version || is_untouched {
             return Ok(None);

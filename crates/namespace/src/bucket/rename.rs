@@ -1,8 +1,9 @@
 //! Gives a file or folder another name.
 //!
 //! Bytes that only this mount has move without a request. An object is copied, then removed under
-//! its old name, if it is still what was copied. The journal knows of it in between: after a crash
-//! the next mount sees to it that there is one of the two.
+//! its old name, if it is still what was copied; or moved in one step, if the store can (`at_once.rs`).
+//! The journal knows of it in between: after a crash the next mount sees to it that there is one of the
+//! two.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use super::carry::{Cargo, Route};
 use super::journal::{FileMove, Record};
 use super::keys;
 use super::land::{Landing, Spot};
+use super::marks::Manner;
 use super::nodes::{Bytes, Kind, Stored};
 use super::persist::{Failed, Rest, Unclear};
 use super::shared::{Shared, State};
@@ -228,8 +230,8 @@ impl Shared {
         (stored, condition): (Stored, Condition),
     ) -> std::result::Result<(), Failed> {
         let key = planned.to.clone();
-        let version = match self.copy_once(&stored, &planned, &condition).await {
-            Ok(version) => version,
+        let (version, manner) = match self.move_once(&stored, &planned, &condition).await {
+            Ok(moved) => moved,
             Err(Uncopied::Not(error)) => {
                 // Who asked hears of it: no later mount may finish it.
                 self.strike_for_good(&[record]);
@@ -241,7 +243,10 @@ impl Shared {
                 return Err(Failed::Unfinished(error, Box::new(Rest::Copied(unclear))));
             }
         };
-        let checked = self.check_source(&stored).await;
+        let checked = match manner {
+            Manner::Copied => self.check_source(&stored).await,
+            Manner::AtOnce => Ok(There::No),
+        };
         let is_changed = checked.as_ref().is_err_and(|error| error.kind == CHANGED);
         match checked {
             Err(error) if planned.over.is_none() => {

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Original};
+use remote::{ErrorKind as RemoteErrorKind, Key, Metadata};
 
 use super::carries::{Carry, End};
-use super::carry::{Cargo, Destination, Route, there};
+use super::carry::{Cargo, Destination, Route};
+use super::finish_file::Going;
 use super::journal::{Exchange, FileMove, NewObject, Object, Record};
 use super::marks::{Marks, Side};
 use super::shared::Shared;
@@ -227,55 +228,6 @@ impl Shared {
         Ok(Leaves::Yes)
     }
 
-    /// Returns what was copied.
-    async fn finish_file(
-        &self,
-        (of, going): (RecordId, Going),
-        planned: &FileMove,
-        records: &mut Vec<RecordId>,
-    ) -> Result<Marks> {
-        let of_store = |error| Error::remote(OP, error);
-        let FileMove { from, to, version, over } = planned;
-        let (source, copy) = futures::join!(self.remote.head(from), self.remote.head(to));
-        let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
-        // Gone, or somebody else's since.
-        let Some(source) = source.filter(|source| source.version == *version) else {
-            return Ok(Marks::default());
-        };
-        let found = copy.as_ref().map(|copy| &copy.version);
-        let now = if found == over.as_ref() {
-            // Before all guesses: what was there may look like a copy.
-            let condition = match over {
-                Some(over) => Condition::Is(over.clone()),
-                None => Condition::Absent,
-            };
-            let original = Original { key: from, version, size: source.size };
-            self.remote.copy(original, to, &condition).await.map_err(of_store)?
-        } else {
-            let copied = match copy {
-                Some(copy) => {
-                    let is_copy = self.is_copy((from, &source), (to, &copy)).await;
-                    is_copy.map_err(of_store)?.then_some(copy.version)
-                }
-                None => None,
-            };
-            let Some(now) = copied else {
-                tracing::warn!(%from, %to, "not renamed: others changed the new name meanwhile");
-                return Ok(Marks::default());
-            };
-            now
-        };
-        self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
-        let cargo = Cargo::of_one(version, &now);
-        if going == Going::Along {
-            // Who asks where it went may do so when its old object is gone.
-            records.push(self.note_ahead(OP, &cargo.copied(of))?);
-        }
-        self.line_leaves(from)?;
-        self.remote.delete(from).await.map_err(of_store)?;
-        Ok(cargo.marks)
-    }
-
     async fn finish_folder(
         self: &Arc<Self>,
         (of, route): (RecordId, &Route),
@@ -290,8 +242,15 @@ impl Shared {
                 self.attributes_settled(&route.from).await?;
                 let copied = self.copy_all(route, of, Destination::Begun, cargo).await;
                 records.append(&mut cargo.records);
+                if let Err(error) = &copied
+                    && self.has_real_folders()
+                    && matches!(error.kind, RemoteErrorKind::Changed | RemoteErrorKind::NotFound)
+                {
+                    tracing::warn!(%error, "not renamed: others changed the names meanwhile");
+                    return Ok(());
+                }
                 copied.map_err(of_store)?;
-                if cargo.objects == 0 && cargo.left == 0 {
+                if cargo.is_empty() && cargo.left == 0 {
                     // Nothing else says that it is there.
                     let made = self.put_if_absent(&route.to, Metadata::new()).await;
                     made.map_err(of_store)?;
@@ -301,18 +260,16 @@ impl Shared {
                 records.push(self.note_ahead(OP, &Record::Landed { of })?);
                 self.line_leaves(&route.from)?;
             }
-            Phase::Landed => self.line_left((&route.from, &route.to)).await?,
+            Phase::Landed => {
+                if self.has_real_folders() && cargo.marks.is_empty() {
+                    cargo.marks.set_at_once();
+                }
+                self.line_left((&route.from, &route.to)).await?;
+            }
         }
         self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
         Ok(())
     }
-}
-
-/// Whether bytes go along with a move that a close was promised to be uploaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Going {
-    Along,
-    Nothing,
 }
 
 /// Whether an object is what was to leave.

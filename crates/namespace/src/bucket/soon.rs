@@ -221,8 +221,8 @@ impl Shared {
         }
         // The marker last: without it what is hidden would be all that is left.
         self.clear_hidden("rmdir", prefix).await?;
-        if below.marker {
-            let removed = self.remote.delete(prefix).await;
+        for key in below.marker.then_some(prefix).into_iter().chain(&below.stub) {
+            let removed = self.remote.delete(key).await;
             removed.map_err(|error| Error::remote("rmdir", error))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::{Ino, Name};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use remote::{Key, ListRequest, Page};
+use remote::{Key, ListOrder, ListRequest, Page};
 use tracing::Instrument as _;
 
 use super::attributes::dress::Sight;
@@ -119,11 +119,15 @@ impl Shared {
         let mut sight = Sight::Unknown;
         if trip.how == How::WithFollowing {
             trip.how = How::Alone;
-            swept = self.sweep(trip, &mut gather).await;
+            // Keys do not tell of an empty folder that is a thing of its own.
+            if !self.has_real_folders() {
+                swept = self.sweep(trip, &mut gather).await;
+            }
         }
+        let order = self.remote.personality().naming.order;
         let mut asked = FuturesUnordered::new();
         loop {
-            while let Some(which) = wanted(&trip.filling, &gather)
+            while let Some(which) = wanted(&trip.filling, &gather, order)
                 && let Some(question) = gather.spans.next(which)
             {
                 let began = gather.began(question.span);
@@ -264,10 +268,14 @@ impl State {
 
 /// Which pages are to be asked for, so that readers find what they want and not much more lies
 /// ready. `None` if they have enough.
-fn wanted(filling: &Filling, gather: &Gather) -> Option<Which> {
+fn wanted(filling: &Filling, gather: &Gather, order: ListOrder) -> Option<Which> {
     let wanted = filling.wanted();
     if gather.found() < wanted.saturating_add(AHEAD_MAX) {
-        Some(Which::Any)
+        Some(match order {
+            ListOrder::Keys => Which::Any,
+            // Cut, each part would cost the pages of all before it.
+            ListOrder::Folded => Which::Front,
+        })
     } else if filling.len() < wanted {
         // What lies ready waits for entries before it.
         Some(Which::Front)

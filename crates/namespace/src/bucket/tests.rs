@@ -17,6 +17,7 @@ mod outbox;
 mod races;
 mod requests;
 mod stand_in;
+mod stubs;
 mod unwritable;
 mod walks;
 mod writers;
@@ -152,6 +153,15 @@ fn size(bytes: u64) -> SetAttr {
 async fn a_bucket_in_memory_keeps_the_promises_of_namespaces() {
     conformance::run(|| {
         let bench = Bench::new();
+        Volume { namespace: Arc::new(bench.bucket), remote: Arc::new(bench.fake) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bucket_with_folders_of_its_own_keeps_the_promises_of_namespaces() {
+    conformance::run(|| {
+        let bench = Bench::over(Fake::with_folders(), BucketOptions::default());
         Volume { namespace: Arc::new(bench.bucket), remote: Arc::new(bench.fake) }
     })
     .await;

@@ -24,11 +24,21 @@ pub(super) struct Call<'a> {
     pub(super) op: &'static str,
     pub(super) key: &'a Key,
     pub(super) method: Method,
+    pub(super) door: Door,
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
     /// How much the store copies or puts together for it.
     pub(super) work_bytes: u64,
+}
+
+/// Which of the account's two endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// That for blobs.
+    Blobs,
+    /// That for paths, which accounts with a hierarchical namespace have.
+    Paths,
 }
 
 impl<'a> Call<'a> {
@@ -37,6 +47,7 @@ impl<'a> Call<'a> {
             op,
             key,
             method,
+            door: Door::Blobs,
             query: Vec::new(),
             headers: Vec::new(),
             body: Bytes::new(),
@@ -61,6 +72,12 @@ impl<'a> Call<'a> {
 
     pub(super) fn body(mut self, body: impl Into<Bytes>) -> Call<'a> {
         self.body = body.into();
+        self
+    }
+
+    /// For the endpoint `door`.
+    pub(super) fn through(mut self, door: Door) -> Call<'a> {
+        self.door = door;
         self
     }
 
@@ -166,6 +183,26 @@ impl Container {
         Ok(url)
     }
 
+    /// The name of a path as that of what is to be renamed, which the service must be allowed to do.
+    pub(super) fn rename_source(&self, op: &'static str, key: &Key) -> Result<String> {
+        let path = self.blob_path(op, key)?;
+        let (_, container) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let mut source = format!("/{container}{}", &path[self.path.len()..]);
+        if let Signer::Sas(token) = &self.signer {
+            source.push('?');
+            source.push_str(token.reveal());
+        }
+        Ok(source)
+    }
+
+    /// Scheme and host of an endpoint. Whoever has a host of his own for the account has one for both.
+    pub(super) fn origin_of(&self, door: Door) -> String {
+        match door {
+            Door::Blobs => self.origin.clone(),
+            Door::Paths => self.origin.replacen(".blob.", ".dfs.", 1),
+        }
+    }
+
     fn blob_path(&self, op: &'static str, key: &Key) -> Result<String> {
         let refuse =
             |words: &'static str| Error::new(ErrorKind::Unsupported, op, key).because(words);
@@ -217,14 +254,14 @@ impl Container {
         path: &str,
         token: Option<&Secret>,
     ) -> Result<Answer> {
-        let Call { op, key, method, query: pairs, mut headers, body, work_bytes } = call;
+        let Call { op, key, method, door, query: pairs, mut headers, body, work_bytes } = call;
         let now = self.clock.wall();
         headers.push(("x-ms-version".to_owned(), SERVICE_VERSION.to_owned()));
         headers.push(("x-ms-date".to_owned(), http_date(now)));
         if let Some(token) = token {
             headers.push(("authorization".to_owned(), format!("Bearer {}", token.reveal())));
         }
-        let mut url = format!("{}{path}{}", self.origin, query(&pairs));
+        let mut url = format!("{}{path}{}", self.origin_of(door), query(&pairs));
         match &self.signer {
             Signer::No | Signer::Token(_) => {}
             Signer::Sas(token) => {

@@ -38,14 +38,27 @@ fn first_line(text: &str) -> String {
 
 fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
     let (kind, trouble) = match code {
-        "BlobNotFound" | "ResourceNotFound" => (ErrorKind::NotFound, Trouble::Other),
-        "ContainerNotFound" | "InvalidResourceName" => (ErrorKind::NotFound, Trouble::NoBucket),
+        "BlobNotFound"
+        | "ResourceNotFound"
+        | "PathNotFound"
+        | "SourcePathNotFound"
+        | "SourcePathIsBeingDeleted"
+        | "RenameDestinationParentPathNotFound" => (ErrorKind::NotFound, Trouble::Other),
+        "ContainerNotFound" | "FilesystemNotFound" | "InvalidResourceName" => {
+            (ErrorKind::NotFound, Trouble::NoBucket)
+        }
         // Blocks are gone when somebody else writes the blob: that throws away everybody's.
         "InvalidBlockList"
         | "BlobAlreadyExists"
         | "ConditionNotMet"
         | "SourceConditionNotMet"
-        | "TargetConditionNotMet" => (ErrorKind::Changed, Trouble::Other),
+        | "TargetConditionNotMet"
+        | "PathAlreadyExists"
+        | "PathConflict"
+        | "ResourceTypeMismatch"
+        | "InvalidSourceOrDestinationResourceType"
+        | "DirectoryNotEmpty"
+        | "DirectoryIsNotEmpty" => (ErrorKind::Changed, Trouble::Other),
         "AuthenticationFailed" | "InvalidAuthenticationInfo" => {
             (ErrorKind::Denied, Trouble::BadCredentials)
         }
@@ -72,6 +85,7 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "Md5Mismatch"
         | "Crc64Mismatch"
         | "ContainerBeingDeleted"
+        | "DestinationPathIsBeingDeleted"
         | "PendingCopyOperation" => (TRANSIENT, Trouble::Other),
         "AccountLimitExceeded" | "StorageQuotaExceeded" => (ErrorKind::Full, Trouble::Other),
         // Being brought back is not being back.
@@ -87,6 +101,8 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         | "MetadataTooLarge"
         | "RequestBodyTooLarge"
         | "FeatureNotSupported"
+        | "HierarchicalNamespaceNotEnabled"
+        | "EndpointUnsupportedAccountFeatures"
         | "UnsupportedHeader"
         | "UnsupportedHttpVerb"
         | "UnsupportedQueryParameter"
@@ -107,6 +123,9 @@ mod tests {
             ("BlobNotFound", ErrorKind::NotFound, Trouble::Other),
             ("ContainerNotFound", ErrorKind::NotFound, Trouble::NoBucket),
             ("BlobAlreadyExists", ErrorKind::Changed, Trouble::Other),
+            ("PathAlreadyExists", ErrorKind::Changed, Trouble::Other),
+            ("SourcePathNotFound", ErrorKind::NotFound, Trouble::Other),
+            ("FilesystemNotFound", ErrorKind::NotFound, Trouble::NoBucket),
             ("ConditionNotMet", ErrorKind::Changed, Trouble::Other),
             ("InvalidBlockList", ErrorKind::Changed, Trouble::Other),
             ("AuthenticationFailed", ErrorKind::Denied, Trouble::BadCredentials),

@@ -1,8 +1,11 @@
 //! Listings: what is asked for, and what the answer says; pure.
 
+use std::collections::BTreeSet;
+
 use crate::http::{decode, encode, parse_http_date};
 use crate::{Entry, Key, ListRequest, Meta, Metadata, Page, Version};
 
+use super::paths::is_folder;
 use super::text;
 use crate::xml;
 
@@ -13,28 +16,52 @@ pub(super) struct Place {
     pub(super) marker: Option<String>,
     /// Only what comes behind this key is wanted.
     pub(super) after: Option<Key>,
+    /// Folders that were told of already, and whose keys come behind what is yet to be told of.
+    pub(super) held: Vec<Key>,
+}
+
+/// What an account calls what is in it, and in which order it tells of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Keys of any kind, in their order.
+    Keys,
+    /// Paths of files and folders, as a walk finds them: what is in a folder `a` before a file `a.txt`.
+    Paths,
 }
 
 impl Place {
     /// The place that a request names; `None` if its continuation is not one of ours.
     pub(super) fn of(request: &ListRequest) -> Option<Place> {
         let Some(text) = &request.continuation else {
-            return Some(Place { marker: None, after: request.start_after.clone() });
+            let after = request.start_after.clone();
+            return Some(Place { marker: None, after, held: Vec::new() });
         };
-        let (marker, after) = match text.split_once('/') {
-            Some((marker, after)) => (marker, Some(Key::new(decode(after)?))),
-            None => (&text[..], None),
+        let mut words = text.split('/');
+        let marker = words.next().unwrap_or_default();
+        let mut keys = words.map(|word| decode(word).map(Key::new));
+        let after = match keys.next() {
+            // What is behind nothing is all there is.
+            Some(after) => Some(after?).filter(|after| !after.as_bytes().is_empty()),
+            None => None,
         };
-        Some(Place { marker: Some(String::from_utf8(decode(marker)?).ok()?), after })
+        let held = keys.collect::<Option<Vec<Key>>>()?;
+        Some(Place { marker: Some(String::from_utf8(decode(marker)?).ok()?), after, held })
     }
 
     /// The place as a continuation.
     pub(super) fn to_text(&self) -> Option<String> {
-        let marker = encode(self.marker.as_ref()?.as_bytes());
-        Some(match &self.after {
-            Some(after) => format!("{marker}/{}", encode(after.as_bytes())),
-            None => marker,
-        })
+        let mut text = encode(self.marker.as_ref()?.as_bytes());
+        if self.after.is_some() || !self.held.is_empty() {
+            text.push('/');
+            text.push_str(
+                &self.after.as_ref().map(|key| encode(key.as_bytes())).unwrap_or_default(),
+            );
+        }
+        for key in &self.held {
+            text.push('/');
+            text.push_str(&encode(key.as_bytes()));
+        }
+        Some(text)
     }
 }
 
@@ -44,7 +71,11 @@ pub(super) fn is_past(prefix: &Key, after: &Key) -> bool {
 }
 
 /// The query of a listing.
-pub(super) fn query(request: &ListRequest, place: &Place) -> Option<Vec<(&'static str, String)>> {
+pub(super) fn query(
+    request: &ListRequest,
+    place: &Place,
+    names: Names,
+) -> Option<Vec<(&'static str, String)>> {
     let text = |key: &Key| std::str::from_utf8(key.as_bytes()).map(str::to_owned).ok();
     let mut query = vec![
         ("restype", "container".to_owned()),
@@ -61,8 +92,10 @@ pub(super) fn query(request: &ListRequest, place: &Place) -> Option<Vec<(&'stati
     if let Some(marker) = &place.marker {
         query.push(("marker", marker.clone()));
     }
-    // Services before 2026 begin at the beginning whatever is asked: the caller drops the rest.
-    if let Some(after) = place.after.as_ref().filter(|&after| request.prefix < *after) {
+    // Services before 2026 begin at the beginning whatever is asked: the caller drops the rest. Where the
+    // order is another, a folder that comes behind may have been told of before.
+    let after = place.after.as_ref().filter(|_| names == Names::Keys);
+    if let Some(after) = after.filter(|&after| request.prefix < *after) {
         query.push(("startFrom", text(after)?));
     }
     Some(query)
@@ -72,7 +105,7 @@ pub(super) fn query(request: &ListRequest, place: &Place) -> Option<Vec<(&'stati
 pub(super) const ARCHIVE: &str = "Archive";
 
 /// A page as the service sent it, and which versions on it are in an archive; `None` if it is not one.
-pub(super) fn page(document: &[u8]) -> Option<(Page, Vec<Version>)> {
+pub(super) fn page(document: &[u8], names: Names) -> Option<(Page, Vec<Version>)> {
     let root = xml::parse(document).filter(|root| root.name == "EnumerationResults")?;
     let (mut entries, mut archived) = (Vec::new(), Vec::new());
     for line in &root.child("Blobs")?.children {
@@ -80,6 +113,11 @@ pub(super) fn page(document: &[u8]) -> Option<(Page, Vec<Version>)> {
             "Blob" => {
                 let (key, meta) = object(line)?;
                 let properties = line.child("Properties");
+                let said = properties.and_then(|properties| properties.text_of("ResourceType"));
+                if names == Names::Paths && is_folder(said, &meta.metadata) {
+                    entries.push(Entry::Object(key.join(b"/"), Meta { size: 0, ..meta }));
+                    continue;
+                }
                 let tier = properties.and_then(|properties| properties.text_of("AccessTier"));
                 archived.extend((tier == Some(ARCHIVE)).then(|| meta.version.clone()));
                 entries.push(Entry::Object(key, meta));
@@ -91,6 +129,37 @@ pub(super) fn page(document: &[u8]) -> Option<(Page, Vec<Version>)> {
     entries.sort_by(|a, b| a.key().cmp(b.key()));
     let next = root.text_of("NextMarker").filter(|marker| !marker.is_empty());
     Some((Page { entries, next: next.map(str::to_owned) }, archived))
+}
+
+/// Makes a page of a listing that is folded, and goes on where `page.next` says, one whose lines come in the
+/// order of their keys with those of other pages: folders that were told of too early are held back.
+pub(super) fn fold(page: &mut Page, held: &mut Vec<Key>) {
+    let mut folders: BTreeSet<Key> = held.drain(..).collect();
+    let mut files = Vec::new();
+    for entry in page.entries.drain(..) {
+        match entry {
+            Entry::Object(key, _) if key.as_bytes().ends_with(b"/") => {
+                folders.insert(key);
+            }
+            Entry::Prefix(key) => {
+                folders.insert(key);
+            }
+            file @ Entry::Object(..) => files.push(file),
+        }
+    }
+    // Whatever follows has a name that is greater than the last one here.
+    let bare = |key: &Key| key.as_bytes().strip_suffix(b"/").unwrap_or(key.as_bytes()).to_vec();
+    let names = files.iter().map(|file| bare(file.key())).chain(folders.iter().map(bare));
+    let last = names.max().filter(|_| page.next.is_some());
+    // Behind `a` there may be `a.txt`, the key of which is less than `a/`.
+    let is_early = |folder: &Key| {
+        let rest = last.as_ref().and_then(|last| last.strip_prefix(&bare(folder)[..]));
+        rest.is_some_and(|rest| rest.first().is_none_or(|&byte| byte < b'/'))
+    };
+    let (early, told): (Vec<Key>, Vec<Key>) = folders.into_iter().partition(is_early);
+    held.extend(early);
+    page.entries = files.into_iter().chain(told.into_iter().map(Entry::Prefix)).collect();
+    page.entries.sort_by(|a, b| a.key().cmp(b.key()));
 }
 
 fn object(blob: &xml::Element) -> Option<(Key, Meta)> {
@@ -118,11 +187,17 @@ fn name(line: &xml::Element) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use base::Timestamp;
     use proptest::prelude::*;
 
-    use super::{Place, is_past, page, query};
-    use crate::{Entry, Key, ListRequest, Meta, Metadata, Version};
+    use super::{Names, Place, fold, is_past, query};
+    use crate::{Entry, Key, ListRequest, Meta, Metadata, Page, Version};
+
+    fn page(document: &[u8]) -> Option<(Page, Vec<Version>)> {
+        super::page(document, Names::Keys)
+    }
 
     const PAGE: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>
         <EnumerationResults ServiceEndpoint=\"https://a.blob.core.windows.net/\" ContainerName=\"c\">
@@ -172,9 +247,11 @@ mod tests {
     #[test]
     fn a_place_goes_there_and_back() {
         for (marker, after) in [("2!4!cA--", None), ("a/b c", Some(Key::from(&b"k/\xff"[..])))] {
-            let place = Place { marker: Some(marker.to_owned()), after };
-            let asked = ListRequest { continuation: place.to_text(), ..request() };
-            assert_eq!(Place::of(&asked), Some(place));
+            for held in [vec![], vec![Key::from("a/"), Key::from("a.b/")]] {
+                let place = Place { marker: Some(marker.to_owned()), after: after.clone(), held };
+                let asked = ListRequest { continuation: place.to_text(), ..request() };
+                assert_eq!(Place::of(&asked), Some(place));
+            }
         }
         let broken = ListRequest { continuation: Some("%".to_owned()), ..request() };
         assert_eq!(Place::of(&broken), None);
@@ -183,8 +260,10 @@ mod tests {
     #[test]
     fn a_listing_begins_where_it_is_asked_to() {
         let from = |after: &str| {
-            let place = Place { marker: None, after: Some(Key::from(after)) };
-            let query = query(&request(), &place).unwrap();
+            let place = Place { marker: None, after: Some(Key::from(after)), held: Vec::new() };
+            let paths = query(&request(), &place, Names::Paths).unwrap();
+            assert!(paths.iter().all(|(name, _)| *name != "startFrom"), "another order");
+            let query = query(&request(), &place, Names::Keys).unwrap();
             query.into_iter().find(|(name, _)| *name == "startFrom").map(|(_, value)| value)
         };
         assert_eq!(from("p/x"), Some("p/x".to_owned()));
@@ -193,6 +272,55 @@ mod tests {
             [("p/", "q", true), ("p/", "p/x", false), ("p/", "a", false), ("", "z", false)]
         {
             assert_eq!(is_past(&Key::from(prefix), &Key::from(after)), want, "{prefix} {after}");
+        }
+    }
+
+    #[test]
+    fn a_folder_of_an_account_that_has_some_is_told_of_as_such() {
+        let folder = "<ResourceType>directory</ResourceType><BlobType>";
+        let text = PAGE.replace("<BlobType>", folder).replace("p%0A", "p%2Fd");
+        let keys = |names| -> Vec<String> {
+            let (page, _) = super::page(text.as_bytes(), names).unwrap();
+            page.entries.iter().map(|entry| entry.key().to_string()).collect()
+        };
+        assert_eq!(keys(Names::Paths), [" p &/", "p/d/"]);
+        assert_eq!(keys(Names::Keys), [" p &/", "p/d"]);
+    }
+
+    /// The names of a folder, in the order in which such an account tells of them, as pages of `size`.
+    fn folded(names: &BTreeMap<String, bool>, size: usize) -> Vec<Key> {
+        let all: Vec<(&String, &bool)> = names.iter().collect();
+        let (mut told, mut held) = (Vec::new(), Vec::new());
+        let chunks: Vec<_> = all.chunks(size).collect();
+        for (number, chunk) in chunks.iter().enumerate() {
+            let entries = chunk.iter().map(|&(name, &is_folder)| {
+                let Some((Page { entries, .. }, _)) = page(PAGE.as_bytes()) else { panic!() };
+                match entries.last() {
+                    _ if is_folder => Entry::Prefix(Key::from(&format!("{name}/")[..])),
+                    Some(Entry::Object(_, meta)) => {
+                        Entry::Object(Key::from(&name[..]), meta.clone())
+                    }
+                    other => panic!("{other:?}"),
+                }
+            });
+            let next = (number + 1 < chunks.len()).then(|| "next".to_owned());
+            let mut page = Page { entries: entries.collect(), next };
+            fold(&mut page, &mut held);
+            told.extend(page.entries.iter().map(|entry| entry.key().clone()));
+        }
+        assert_eq!(held, []);
+        told
+    }
+
+    proptest! {
+        #[test]
+        fn pages_of_paths_become_pages_in_the_order_of_keys(
+            names in prop::collection::btree_map("[a-b]{1,2}[-.0]{0,2}[a]?", any::<bool>(), 1..20),
+            size in 1_usize..6,
+        ) {
+            let told = folded(&names, size);
+            prop_assert_eq!(told.len(), names.len());
+            prop_assert!(told.is_sorted(), "{:?}", told);
         }
     }
 

@@ -8,9 +8,9 @@ use futures::TryStreamExt as _;
 
 use crate::http::recording::Recording;
 use crate::{
-    Azure, AzureCredentials, AzureOptions, Condition, Entra, ErrorKind, Identified as _, Key,
-    ListRequest, Metadata, Original, PartNumber, Proof, PutOptions, Remote, Secret, TokenFile,
-    Version,
+    Azure, AzureCredentials, AzureOptions, Capability, Condition, Entra, ErrorKind, Has,
+    Identified as _, Key, ListRequest, Metadata, Original, PartNumber, Proof, PutOptions, Remote,
+    Secret, TokenFile, Version,
 };
 
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
@@ -184,7 +184,11 @@ fn azure(server: &Recording, credentials: AzureCredentials) -> Azure {
         endpoint: Some(format!("{}/account", server.url())),
         ..AzureOptions::new("account", "c", credentials)
     };
-    Azure::connect(&options, Arc::new(SystemClock::new()), Arc::new(Rng::seeded(1))).unwrap()
+    let azure = Azure::connect(&options, Arc::new(SystemClock::new()), Arc::new(Rng::seeded(1)));
+    let azure = azure.unwrap();
+    // `recorded_paths` is about the others.
+    azure.learned().learn(Capability::RealFolders, Has::No);
+    azure
 }
 
 #[tokio::test]

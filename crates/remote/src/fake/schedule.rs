@@ -41,6 +41,8 @@ ops! {
     UploadAbort = "upload abort";
     Uploads = "uploads";
     Copy = "copy";
+    Rename = "rename";
+    RenameFolder = "rename folder";
     Delete = "delete";
     List = "list";
 }

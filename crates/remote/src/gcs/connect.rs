@@ -35,6 +35,8 @@ pub struct GcsOptions {
     /// What the names of the parts of unfinished uploads begin with; ends in `/`. Listings do not
     /// show them. With a prefix that nothing outside of may be written, it lies below that.
     pub parts: Key,
+    /// What all keys of the volume begin with; empty, or ends in `/`.
+    pub prefix: Key,
     /// How long a connection, and then the beginning of an answer, may take; at most the limits
     /// that hold anyway, 5 s and 30 s.
     pub patience: Duration,
@@ -50,6 +52,7 @@ impl GcsOptions {
             endpoint: None,
             credentials,
             parts: Key::from(PARTS),
+            prefix: Key::from(""),
             patience: Duration::from_secs(30),
             authorities: Authorities::default(),
         }
@@ -59,6 +62,7 @@ impl GcsOptions {
     #[must_use]
     pub fn below(mut self, prefix: &Key) -> GcsOptions {
         self.parts = prefix.join(PARTS.as_bytes());
+        self.prefix = prefix.clone();
         self
     }
 

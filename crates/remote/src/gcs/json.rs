@@ -52,7 +52,7 @@ pub(super) fn version(generation: &str) -> Option<Version> {
     Some(Version::new(generation))
 }
 
-fn timestamp(text: &str) -> Option<Timestamp> {
+pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     let time = DateTime::from_str(text, Format::DateTimeWithOffset).ok()?;
     Some(Timestamp { secs: time.secs(), nanos: time.subsec_nanos() })
 }

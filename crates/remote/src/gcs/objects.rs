@@ -1,11 +1,13 @@
 //! The bucket's objects, one call at a time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use base::Rng;
+use base::{Clock, Rng};
 use bytes::Bytes;
 use http::Method;
 
+use crate::capabilities::Learned;
 use crate::identity::Identity;
 use crate::upload_id::Aborted;
 use crate::{
@@ -22,6 +24,13 @@ pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 /// What all clones of a client share.
 pub(super) struct Shared {
     pub(super) bucket: Bucket,
+    pub(super) clock: Arc<dyn Clock>,
+    /// How long the store may take for what it does in the background.
+    pub(super) patience: Duration,
+    /// What is known of the bucket.
+    pub(super) learned: Arc<Learned>,
+    /// What all names begin with; empty, or ends in `/`.
+    pub(super) prefix: Key,
     /// What the names of parts begin with.
     pub(super) parts: Key,
     pub(super) rng: Arc<Rng>,
@@ -106,6 +115,7 @@ impl Shared {
     /// One page as the store has it; `after` is where the first begins.
     pub(super) async fn page(&self, request: &ListRequest, after: Option<&Key>) -> Result<Page> {
         let op = "list";
+        let with_folders = request.delimited && self.has_real_folders().await?;
         let prefix = &request.prefix;
         let text = |key: &Key| match std::str::from_utf8(key.as_bytes()) {
             Ok(text) => Ok(text.to_owned()),
@@ -117,6 +127,7 @@ impl Shared {
             .query("maxResults", request.entries_max.to_string())
             .query("fields", fields)
             .queries(request.delimited.then(|| ("delimiter", "/".to_owned())))
+            .queries(with_folders.then(|| ("includeFoldersAsPrefixes", "true".to_owned())))
             .queries(request.continuation.clone().map(|token| ("pageToken", token)));
         if let Some(after) = after.filter(|after| prefix < *after) {
             call = call.query("startOffset", text(after)?);
@@ -136,7 +147,7 @@ impl Shared {
 }
 
 /// Whether it is the object that was not found, and not the bucket.
-fn is_absent(error: &Error) -> bool {
+pub(super) fn is_absent(error: &Error) -> bool {
     error.kind == ErrorKind::NotFound && error.trouble() != Trouble::NoBucket
 }
 

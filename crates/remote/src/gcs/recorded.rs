@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 
 use crate::http::recording::Recording;
 use crate::{
-    Condition, ErrorKind, Gcs, GcsCredentials, GcsOptions, Key, ListRequest, Metadata, Original,
-    PartNumber, PartTag, PutOptions, Remote, Secret, Trouble, Version,
+    Capability, Condition, ErrorKind, Gcs, GcsCredentials, GcsOptions, Has, Key, ListRequest,
+    Metadata, Original, PartNumber, PartTag, PutOptions, Remote, Secret, Trouble, Version,
 };
 
 const KEY: &str = include_str!("test-key.pem");
@@ -441,5 +441,8 @@ impl Clock for Shifted {
 fn with_clock(server: &Recording, credentials: GcsCredentials, clock: Arc<dyn Clock>) -> Gcs {
     let options =
         GcsOptions { endpoint: Some(server.url().to_owned()), ..GcsOptions::new("b", credentials) };
-    Gcs::connect(&options, clock, Arc::new(Rng::seeded(1))).unwrap()
+    let gcs = Gcs::connect(&options, clock, Arc::new(Rng::seeded(1))).unwrap();
+    // `recorded_folders` is about the others.
+    gcs.learned().learn(Capability::RealFolders, Has::No);
+    gcs
 }

@@ -146,6 +146,46 @@ async fn a_copy_whose_answer_was_lost_is_our_own() {
 }
 
 #[tokio::test]
+async fn a_rename_whose_answer_was_lost_is_our_own() {
+    let bed = Bed::over(Fake::with_folders());
+    let (a, b) = (key("a"), key("b"));
+    let version = bed.fake.insert(&a, "mine", Metadata::new());
+    bed.fake.lose_next_answer(Op::Rename);
+    let original = Original { key: &a, version: &version, size: 4 };
+    let renamed = bed.retry.rename(original, &b, &Condition::Absent).await.unwrap();
+    assert_eq!(bed.fake.meta(&b).unwrap().version, renamed);
+    assert_eq!(bed.fake.meta(&a), None);
+
+    bed.fake.insert(&key("d/f"), "1", Metadata::new());
+    bed.fake.lose_next_answer(Op::RenameFolder);
+    bed.retry.rename_folder(&key("d/"), &key("e/")).await.unwrap();
+    assert_eq!(bed.fake.bytes(&key("e/f")).unwrap(), "1");
+}
+
+#[tokio::test]
+async fn what_others_put_where_a_rename_was_to_go_is_not_taken_for_ours() {
+    let bed = Bed::over(Fake::with_folders());
+    let (a, b) = (key("a"), key("b"));
+    let version = bed.fake.insert(&a, "mine", Metadata::new());
+    bed.fake.insert(&b, "others", Metadata::new());
+    let original = Original { key: &a, version: &version, size: 4 };
+    for is_gone in [false, true] {
+        if is_gone {
+            bed.fake.remove(&a);
+        }
+        bed.fake.fail_next(Op::Rename, TRANSIENT);
+        let refused = bed.retry.rename(original, &b, &Condition::Absent).await.unwrap_err();
+        let want = if is_gone { ErrorKind::NotFound } else { ErrorKind::Changed };
+        assert_eq!(refused.kind, want, "theirs has another size");
+    }
+    bed.fake.insert(&key("d/f"), "1", Metadata::new());
+    bed.fake.insert(&key("e/f"), "2", Metadata::new());
+    bed.fake.fail_next(Op::RenameFolder, TRANSIENT);
+    let refused = bed.retry.rename_folder(&key("d/"), &key("e/")).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Changed);
+}
+
+#[tokio::test]
 async fn a_broken_body_goes_on_where_it_broke() {
     let bed = Bed::new();
     let bytes: Bytes = (0..300_000_u32).map(|i| u8::try_from(i % 251).unwrap()).collect();
@@ -374,7 +414,10 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
-        let fake = Fake::new();
+        Bed::over(Fake::new())
+    }
+
+    fn over(fake: Fake) -> Bed {
         let clock = Arc::new(ManualClock::default());
         let metrics = Arc::new(Metrics::new());
         let options = RetryOptions {

@@ -24,6 +24,13 @@ async fn the_fake_keeps_the_promises() {
 }
 
 #[tokio::test]
+async fn the_fake_with_folders_keeps_the_promises_of_names() {
+    conformance::run_names(&Fake::with_folders(), "").await;
+    let within = prefixed(Arc::new(Fake::with_folders()), Key::from("deep/er/"));
+    conformance::run_names(&within, "").await;
+}
+
+#[tokio::test]
 async fn a_folder_keeps_the_promises() {
     let dir = tempfile::tempdir().unwrap();
     conformance::run(&Folder::open(dir.path()).unwrap(), "").await;

@@ -32,7 +32,8 @@ use crate::settings::{Flags, Settings, Unknown};
     AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
     from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
     for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN,\n\
-    Entra ID (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE), or the machine.")]
+    Entra ID (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE), or the machine.\n\
+    --aws-profile, --google-credentials-file and --azure-credentials-file name others, also under [bucket.\"URL\"].")]
 pub(crate) struct MountArgs {
     /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
     /// or file:///path.

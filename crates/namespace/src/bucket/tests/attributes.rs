@@ -562,6 +562,19 @@ async fn without_attribute_objects_none_is_read_or_written_and_uploads_say_what_
 }
 
 #[tokio::test]
+async fn links_of_blobfuse_are_links_in_listings_that_tell_metadata() {
+    let bench = Bench::new();
+    bench.fake.tell_metadata();
+    let metadata: Metadata = [("is_symlink".to_owned(), "true".to_owned())].into();
+    bench.fake.insert(&Key::from("d/link"), "../target", metadata);
+    let d = bench.ino(Ino::ROOT, "d").await;
+    let listed = bench.bucket.list(d).await.unwrap();
+    assert_eq!(listed[0].attr.kind, FileKind::Symlink);
+    let target = bench.bucket.readlink(listed[0].attr.ino).await.unwrap();
+    assert_eq!(&target[..], b"../target");
+}
+
+#[tokio::test]
 async fn links_and_folders_of_other_tools_are_understood_where_they_are_looked_up() {
     let bench = Bench::new();
     let said = |pairs: &[(&str, &str)]| -> Metadata {

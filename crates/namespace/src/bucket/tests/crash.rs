@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use base::{ByteRange, Ino, ManualClock};
@@ -73,6 +73,17 @@ pub(super) enum End {
     LostAnswer,
     /// It and all after it fail.
     Outage,
+    /// It is carried out, and the process dies before it hears of it.
+    LastWords,
+}
+
+/// What folders are to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What keys say.
+    Keys,
+    /// Things of their own, that are renamed in one step, as objects are.
+    Folders,
 }
 
 /// A store that lets so many requests through.
@@ -81,17 +92,21 @@ pub(super) struct Mortal {
     fake: Fake,
     left: AtomicU64,
     end: End,
+    has_spoken: AtomicBool,
     pub(super) dead: tokio::sync::Notify,
 }
 
 impl Mortal {
     pub(super) fn new(fake: &Fake, requests: u64, end: End) -> Arc<Mortal> {
         let (left, dead) = (AtomicU64::new(requests), tokio::sync::Notify::new());
-        Arc::new(Mortal { fake: fake.clone(), left, end, dead })
+        let has_spoken = AtomicBool::new(false);
+        Arc::new(Mortal { fake: fake.clone(), left, end, has_spoken, dead })
     }
 
     /// No request is let through from now on.
     pub(super) fn die(&self) {
+        // Nor is anything said any more.
+        self.has_spoken.store(true, Ordering::Relaxed);
         self.left.store(0, Ordering::Relaxed);
     }
 
@@ -105,7 +120,7 @@ impl Mortal {
         tokio::task::yield_now().await;
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
             match (left, self.end) {
-                (0, End::Death | End::Outage) => Some(0),
+                (0, End::Death | End::LastWords | End::Outage) => Some(0),
                 (0, End::Failure | End::LostAnswer) => Some(u64::MAX),
                 _ => Some(left - 1),
             }
@@ -113,6 +128,13 @@ impl Mortal {
         let failure = Error::new(ErrorKind::Unavailable, op, &Key::from("failed on purpose"));
         match (left, self.end) {
             (Ok(0), End::Death) => {
+                self.dead.notify_one();
+                std::future::pending().await
+            }
+            (Ok(0), End::LastWords) => {
+                if !self.has_spoken.swap(true, Ordering::Relaxed) {
+                    drop(request.await);
+                }
                 self.dead.notify_one();
                 std::future::pending().await
             }
@@ -219,6 +241,19 @@ impl Remote for Mortal {
         self.pass("copy", self.fake.copy(original, to, condition)).await
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> remote::Result<Version> {
+        self.pass("rename", self.fake.rename(original, to, condition)).await
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> remote::Result<()> {
+        self.pass("rename folder", self.fake.rename_folder(from, to)).await
+    }
+
     async fn delete(&self, key: &Key) -> remote::Result<()> {
         self.pass("delete", self.fake.delete(key)).await
     }
@@ -287,7 +322,11 @@ pub(super) const SWAP_KINDS: Change = Change {
 
 impl Change {
     pub(super) fn store(&self) -> Fake {
-        let fake = Fake::new();
+        self.store_of(Kind::Keys)
+    }
+
+    fn store_of(&self, kind: Kind) -> Fake {
+        let fake = kind.store();
         for (key, bytes) in self.before {
             fake.insert(&Key::from(*key), *bytes, Metadata::new());
         }
@@ -319,6 +358,24 @@ pub(super) fn owned(objects: &[(&str, &str)]) -> Vec<(String, String)> {
     objects.iter().map(|(key, bytes)| ((*key).to_owned(), (*bytes).to_owned())).collect()
 }
 
+impl Kind {
+    pub(super) const ALL: [Kind; 2] = [Kind::Keys, Kind::Folders];
+
+    /// An empty one.
+    pub(super) fn store(self) -> Fake {
+        match self {
+            Kind::Keys => Fake::new(),
+            Kind::Folders => Fake::with_folders(),
+        }
+    }
+
+    /// The objects that say what there is: folders of their own come and stay by themselves.
+    fn telling(self, mut objects: Vec<(String, String)>) -> Vec<(String, String)> {
+        objects.retain(|(key, _)| self == Kind::Keys || !key.ends_with('/'));
+        objects
+    }
+}
+
 /// What `made` gave, unless the process died first.
 pub(super) async fn until_death<T>(mortal: &Mortal, made: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
@@ -331,35 +388,45 @@ pub(super) async fn until_death<T>(mortal: &Mortal, made: impl Future<Output = T
 /// Kills the process at every request of the change, and the next one at every request of its
 /// replay; whatever happens, a whole replay ends with the old names or the new.
 async fn survives_every_death(change: &Change) {
+    for (kind, end) in [
+        (Kind::Keys, End::Death),
+        (Kind::Keys, End::LastWords),
+        (Kind::Folders, End::Death),
+        (Kind::Folders, End::LastWords),
+    ] {
+        survives_every_death_of(change, kind, end).await;
+    }
+}
+
+async fn survives_every_death_of(change: &Change, kind: Kind, end: End) {
+    let (before, after) = (kind.telling(owned(change.before)), kind.telling(owned(change.after)));
     let mut deaths = 0;
     for first in 0.. {
         let mut second = 0;
         loop {
-            let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
-            let mortal = Mortal::new(&fake, first, End::Death);
+            let (fake, ledger) = (change.store_of(kind), Arc::new(Memory::default()));
+            let mortal = Mortal::new(&fake, first, end);
             let dying = bucket(Arc::clone(&mortal) as _, &ledger);
             if let Some(made) = until_death(&mortal, change.make(&dying)).await {
                 made.unwrap();
-                assert_eq!(objects(&fake), owned(change.after));
+                assert_eq!(kind.telling(objects(&fake)), after);
                 assert_eq!(ledger.left(), []);
                 assert!(0 < deaths, "it took no request");
                 return;
             }
             deaths += 1;
             drop(dying);
-            let mortal = Mortal::new(&fake, second, End::Death);
+            let mortal = Mortal::new(&fake, second, end);
             let dying = bucket(Arc::clone(&mortal) as _, &ledger);
             let replayed = until_death(&mortal, dying.replay(ledger.left())).await;
             let last = bucket(Arc::new(fake.clone()), &ledger);
             let finished = last.replay(ledger.left()).await;
             assert_eq!(finished.waiting, 0);
-            let (now, old, new) = (objects(&fake), owned(change.before), owned(change.after));
+            let now = kind.telling(objects(&fake));
+            let what = format!("{kind:?} {end:?} at request {first}, then at {second}");
             // A folder may have got a marker so that it stays when it is empty.
-            assert!(
-                now == old || now == new,
-                "killed at request {first}, then at {second}: {now:?}"
-            );
-            assert_eq!(ledger.left(), [], "killed at request {first}, then at {second}");
+            assert!(now == before || now == after, "{what}: {now:?}");
+            assert_eq!(ledger.left(), [], "{what}");
             if replayed.is_some() {
                 break;
             }
@@ -394,8 +461,15 @@ async fn names_whose_exchange_is_cut_short_are_exchanged_or_not_after_the_replay
 /// Lets one request of the change end as `end` says, each in its turn: what is there then is
 /// whole, and the next mount, or time, makes it the old state or the new.
 async fn survives_every(end: End, change: &Change) {
+    for kind in Kind::ALL {
+        survives_every_of(end, change, kind).await;
+    }
+}
+
+async fn survives_every_of(end: End, change: &Change, kind: Kind) {
+    let (old, new) = (kind.telling(owned(change.before)), kind.telling(owned(change.after)));
     for request in 0.. {
-        let (fake, ledger) = (change.store(), Arc::new(Memory::default()));
+        let (fake, ledger) = (change.store_of(kind), Arc::new(Memory::default()));
         let mortal = Mortal::new(&fake, request, end);
         let (bucket, clock) = bucket_and_clock(Arc::clone(&mortal) as _, &ledger);
         let made = change.make(&bucket).await;
@@ -403,17 +477,16 @@ async fn survives_every(end: End, change: &Change) {
             made.unwrap();
             break;
         }
-        let now = objects(&fake);
-        let all = |want: &[(&str, &str)]| owned(want).iter().all(|object| now.contains(object));
+        let now = kind.telling(objects(&fake));
+        let all = |want: &[(String, String)]| want.iter().all(|object| now.contains(object));
         // An exchange has a place between, from which the next mount goes on.
         let between = now.iter().any(|(key, _)| key.starts_with(".quayfs-moving/"));
-        let what = format!("{end:?} {request} ({made:?})");
-        assert!(all(change.before) || all(change.after) || between, "{what}: {now:?}");
+        let what = format!("{kind:?} {end:?} {request} ({made:?})");
+        assert!(all(&old) || all(&new) || between, "{what}: {now:?}");
         // While the mount lives it mends this itself.
         mortal.left.store(1 << 33, Ordering::Relaxed);
         wait_for_rests(&bucket, &clock, &ledger).await;
-        let now = objects(&fake);
-        let (old, new) = (owned(change.before), owned(change.after));
+        let now = kind.telling(objects(&fake));
         assert!(now == old || now == new, "{what}: {now:?}");
         if made.is_ok() {
             assert_eq!(now, new, "{what}");
@@ -494,6 +567,55 @@ async fn renaming_a_thousand_objects_costs_a_copy_and_a_removal_each_and_two_lis
     assert!(fake.calls(Op::List) - lists <= 4, "{}", fake.calls(Op::List) - lists);
     assert!(fake.calls(Op::Head) <= 2);
     assert_eq!(fake.keys().len(), 1000);
+}
+
+#[tokio::test]
+async fn a_store_with_folders_renames_a_thousand_objects_with_one_request() {
+    let fake = Fake::with_folders();
+    for number in 0..1000 {
+        fake.insert(&Key::from(format!("a/sub/{number:04}").as_str()), "x", Metadata::new());
+    }
+    fake.insert(&Key::from("file"), "y", Metadata::new());
+    let bucket = bucket(Arc::new(fake.clone()), &Arc::default());
+    let a = bucket.lookup(Ino::ROOT, &name("a")).await.unwrap().attr.ino;
+    let sub = bucket.lookup(a, &name("sub")).await.unwrap().attr.ino;
+    let file = bucket.lookup(sub, &name("0007")).await.unwrap().attr.ino;
+    FOLDER.make(&bucket).await.unwrap();
+    assert_eq!(fake.calls(Op::RenameFolder), 1);
+    assert_eq!((fake.calls(Op::Copy), fake.calls(Op::Delete)), (0, 0));
+    assert_eq!(fake.keys().len(), 1003);
+    let content = bucket.content(file).await.unwrap();
+    assert_eq!(content.extents[0].key, Key::from("c/sub/0007"), "who has it open goes on there");
+    let target = bucket.target(file).unwrap();
+    assert_eq!((target.key, target.condition), {
+        let version = fake.meta(&Key::from("c/sub/0007")).unwrap().version;
+        (Key::from("c/sub/0007"), Condition::Is(version))
+    });
+
+    let c = bucket.lookup(Ino::ROOT, &name("c")).await.unwrap().attr.ino;
+    let (from, to) = (name("file"), name("moved"));
+    bucket.rename((Ino::ROOT, &from), (c, &to), RenameMode::Replace).await.unwrap();
+    assert_eq!((fake.calls(Op::Rename), fake.calls(Op::Copy)), (1, 0));
+    assert!(
+        fake.keys().contains(&Key::from("c/moved")) && fake.bytes(&Key::from("file")).is_none()
+    );
+}
+
+#[tokio::test]
+async fn what_a_store_will_not_rename_in_one_step_is_copied() {
+    let fake = FOLDER.store_of(Kind::Folders);
+    let bucket = bucket(Arc::new(fake.clone()), &Arc::default());
+    fake.fail_next(Op::RenameFolder, ErrorKind::Unsupported);
+    FOLDER.make(&bucket).await.unwrap();
+    fake.fail_next(Op::Rename, ErrorKind::Unsupported);
+    let (from, to) = (name("b"), name("d"));
+    let root = Ino::ROOT;
+    bucket.rename((root, &from), (root, &to), RenameMode::Replace).await.unwrap();
+    let now = Kind::Folders.telling(objects(&fake));
+    let mut want = Kind::Folders.telling(owned(FOLDER.after));
+    want.retain(|(key, _)| key != "b");
+    want.push(("d".to_owned(), "b".to_owned()));
+    assert_eq!(now, want);
 }
 
 #[tokio::test]

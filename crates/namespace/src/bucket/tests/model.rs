@@ -10,7 +10,7 @@ use proptest::test_runner::Config;
 use remote::PutOptions;
 use remote::Remote;
 
-use super::crash::{End, Memory, Mortal, until_death};
+use super::crash::{End, Kind, Memory, Mortal, until_death};
 use super::{Bench, NODE, name};
 use crate::{
     Bucket, BucketOptions, Error, ErrorKind, Namespace, Published, RenameMode, Returns, Unsent,
@@ -355,12 +355,13 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..60),
         nodes_max in prop_oneof![Just(1_usize), Just(4), Just(1000)],
         returns in prop_oneof![Just(Returns::InBucket), Just(Returns::Journaled)],
+        kind in proptest::sample::select(&Kind::ALL[..]),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let options = BucketOptions { returns, nodes: Share::whole(nodes_max), ..BucketOptions::default() };
             let ledger = Arc::new(Memory::default());
-            let bench = Bench::with(remote::Fake::new(), options, Arc::clone(&ledger) as _);
+            let bench = Bench::with(kind.store(), options, Arc::clone(&ledger) as _);
             let mut world = World { bench, model: Model::default() };
             for step in steps {
                 world.take(step).await;
@@ -382,14 +383,16 @@ proptest! {
     fn what_any_operations_promised_is_there_when_the_process_dies_at_any_request(
         steps in proptest::collection::vec(step(), 1..60),
         requests in 0..60_u64,
+        kind in proptest::sample::select(&Kind::ALL[..]),
+        end in prop_oneof![Just(End::Death), Just(End::LastWords)],
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let options =
                 BucketOptions { returns: Returns::Journaled, ..BucketOptions::default() };
-            let (fake, ledger) = (remote::Fake::new(), Arc::new(Memory::default()));
+            let (fake, ledger) = (kind.store(), Arc::new(Memory::default()));
             let clock = Arc::new(base::ManualClock::default());
-            let mortal = Mortal::new(&fake, requests, End::Death);
+            let mortal = Mortal::new(&fake, requests, end);
             let bucket = Bucket::new(
                 Arc::clone(&mortal) as _,
                 Arc::clone(&clock) as _,
