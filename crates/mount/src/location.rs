@@ -51,12 +51,6 @@ pub enum LocationError {
          supported: name an access point or a bucket of one region"
     )]
     ManyRegions(String),
-    /// A directory bucket.
-    #[error(
-        "{0}: directory buckets (S3 Express One Zone) want sessions of their own and list keys in no \
-         order, which is not supported: use a general purpose bucket"
-    )]
-    Directory(String),
     /// No access point.
     #[error(
         "{0}: not the name of an access point; use s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME[/prefix]"
@@ -92,10 +86,6 @@ impl Location {
             "s3" if rest.starts_with("arn:") => access_point(url, rest),
             "s3" => {
                 let (bucket, prefix) = bucket(rest).ok_or_else(no_bucket)?;
-                // Nothing else may have such a name, at Amazon's.
-                if ["--x-s3", "--xa-s3"].iter().any(|end| bucket.ends_with(end)) {
-                    return Err(LocationError::Directory(url.to_owned()));
-                }
                 Ok(Location::S3 { bucket, prefix })
             }
             "gs" => {
@@ -240,6 +230,7 @@ mod tests {
             ("s3://b/", "s3://b"),
             ("s3://b/p", "s3://b/p"),
             ("s3://b/p/q/", "s3://b/p/q"),
+            ("s3://lab--usw2-az1--x-s3/p", "s3://lab--usw2-az1--x-s3/p"),
             (
                 "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q/",
                 "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q",
@@ -307,8 +298,6 @@ mod tests {
             ("http://x/b", "s3://bucket"),
             ("s3:///p", "bucket is missing"),
             ("s3://arn:aws:s3::1:accesspoint/m.mrap", "one region"),
-            ("s3://lab--usw2-az1--x-s3/p", "general purpose bucket"),
-            ("s3://lab--usw2-az1--xa-s3", "general purpose bucket"),
             ("s3://arn:aws:s3:eu-west-1:1:bucket/b", "access point"),
             ("s3://arn:aws:s3", "access point"),
             ("gs://", "bucket is missing"),

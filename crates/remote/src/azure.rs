@@ -40,9 +40,9 @@ use crate::http::{
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
-    Trouble, Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Naming,
+    Original, Page, PartCopies, PartNumber, PartNumbers, PartTag, Personality, PutOptions, Remote,
+    Result, Trouble, Unfinished, UploadId, Version, metadata,
 };
 use blocks::Blocks;
 use call::{Call, Container};
@@ -263,6 +263,8 @@ impl Remote for Azure {
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
             part_copies: PartCopies::OwnBlocks,
+            part_numbers: PartNumbers::Rising,
+            naming: Naming::OF_KEYS,
         }
     }
 

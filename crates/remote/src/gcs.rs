@@ -31,9 +31,9 @@ use crate::http::{Asked, Checksum, Told, collect, range_header, ranged};
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
-    Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Naming,
+    Original, Page, PartCopies, PartNumber, PartNumbers, PartTag, Personality, PutOptions, Remote,
+    Result, Unfinished, UploadId, Version, metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -113,6 +113,8 @@ impl Remote for Gcs {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::WholeFirst,
+            part_numbers: PartNumbers::Rising,
+            naming: Naming::OF_KEYS,
         }
     }
 

@@ -150,6 +150,19 @@ impl Remote for Hedge {
         self.inner.copy(original, to, condition).await
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        self.inner.rename(original, to, condition).await
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        self.inner.rename_folder(from, to).await
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
         self.inner.delete(key).await
     }

@@ -23,15 +23,20 @@ mod key;
 mod limit;
 mod metadata;
 mod meter;
+mod naming;
 mod object;
 mod patience;
 mod prefix;
 mod probe;
+#[cfg(test)]
+mod recorded_clocks;
 mod retry;
 mod s3;
 mod secret;
 mod shelf;
+mod sorting;
 mod suited;
+mod there;
 mod throttle;
 mod token;
 mod trouble;
@@ -55,10 +60,12 @@ pub use identity::{Identified, Identity};
 pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
+pub use naming::{Folders, ListOrder, Moves, Naming};
 use object::{BUCKET_PAGES_MAX, UNFINISHED_MAX};
 pub use object::{
     Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartCopies,
-    PartNumber, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId, Version,
+    PartNumber, PartNumbers, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId,
+    Version,
 };
 pub use prefix::{Prefixed, prefixed};
 pub use probe::probe;
@@ -68,6 +75,7 @@ pub use s3::{
     S3Options, S3Terms, Tags, TagsError,
 };
 pub use secret::Secret;
+pub use sorting::in_order;
 pub use suited::Suited;
 pub use token::TokenFile;
 pub use trouble::{ProviderError, Trouble};
@@ -152,9 +160,28 @@ pub trait Remote: Debug + Send + Sync + 'static {
         condition: &Condition,
     ) -> Result<Version>;
 
+    /// Gives `original` the key `to` in one step, metadata included, and says which version it is there.
+    /// `Changed` if it is not the named version any more or `condition` does not hold of `to`, `NotFound`
+    /// if it is gone, `Unsupported` where the store does not do this (see [`Moves`]).
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        _to: &Key,
+        _condition: &Condition,
+    ) -> Result<Version> {
+        Err(Error::new(ErrorKind::Unsupported, "rename", original.key))
+    }
+
+    /// Gives all that begins with `from` the beginning `to` in one step, each object in the version that it
+    /// is; both end in `/`. `Changed` if there is a folder `to`, `NotFound` if there is none `from`,
+    /// `Unsupported` where the store does not do this (see [`Folders`]).
+    async fn rename_folder(&self, from: &Key, _to: &Key) -> Result<()> {
+        Err(Error::new(ErrorKind::Unsupported, "rename folder", from))
+    }
+
     /// Removes `key`. Removing what is not there is no error.
     async fn delete(&self, key: &Key) -> Result<()>;
 
-    /// One page of keys in byte order of the keys.
+    /// One page of keys, in byte order as far as [`ListOrder`] says.
     async fn list(&self, request: &ListRequest) -> Result<Page>;
 }

@@ -206,6 +206,21 @@ impl Remote for Limit {
         turn.learn(self.inner.copy(original, to, condition).await)
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let turn = self.turn().await;
+        turn.learn(self.inner.rename(original, to, condition).await)
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        let turn = self.turn().await;
+        turn.learn(self.inner.rename_folder(from, to).await)
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
         let turn = self.turn().await;
         turn.learn(self.inner.delete(key).await)

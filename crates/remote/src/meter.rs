@@ -64,6 +64,14 @@ impl Meter {
     fn note<T>(&self, result: Result<T>) -> Result<T> {
         self.book.note(result)
     }
+
+    /// As [`Meter::note`]: that a store cannot do this is an answer, too.
+    fn note_unless_unsupported<T>(&self, result: Result<T>) -> Result<T> {
+        match result {
+            Err(error) if error.kind == ErrorKind::Unsupported => Err(error),
+            result => self.note(result),
+        }
+    }
 }
 
 impl Book {
@@ -169,11 +177,7 @@ impl Remote for Meter {
         self.book.metrics.add(Counter::RemotePartCopyBytes, range.len());
         let copying = self.inner.upload_part_copy(key, upload, part, original, range);
         let copied = self.timed((Timing::StorePartCopy, key), copying).await;
-        match copied {
-            // That a store cannot copy this one is an answer, too.
-            Err(error) if error.kind == ErrorKind::Unsupported => Err(error),
-            copied => self.note(copied),
-        }
+        self.note_unless_unsupported(copied)
     }
 
     async fn upload_complete(
@@ -210,6 +214,23 @@ impl Remote for Meter {
         self.count(Counter::RemoteCopies);
         let copying = self.inner.copy(original, to, condition);
         self.note(self.timed((Timing::StoreCopy, to), copying).await)
+    }
+
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        self.count(Counter::RemoteCopies);
+        let moving = self.inner.rename(original, to, condition);
+        self.note_unless_unsupported(self.timed((Timing::StoreCopy, to), moving).await)
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        self.count(Counter::RemoteCopies);
+        let moving = self.inner.rename_folder(from, to);
+        self.note_unless_unsupported(self.timed((Timing::StoreCopy, to), moving).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

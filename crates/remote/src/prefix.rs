@@ -122,6 +122,21 @@ impl Remote for Prefixed {
         self.inner.copy(original, &self.outer(to), condition).await
     }
 
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let key = self.outer(original.key);
+        let original = Original { key: &key, ..original };
+        self.inner.rename(original, &self.outer(to), condition).await
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        self.inner.rename_folder(&self.outer(from), &self.outer(to)).await
+    }
+
     async fn delete(&self, key: &Key) -> Result<()> {
         self.inner.delete(&self.outer(key)).await
     }

@@ -3,7 +3,7 @@
 //! A call that failed in passing may have been carried out all the same. Most calls do not mind
 //! being carried out twice; a conditional write does: its repeat meets its own success and is told
 //! `Changed`. Writes therefore carry [`UPLOAD_ID`] in their metadata, and a HEAD tells our own
-//! success from somebody else's change.
+//! success from somebody else's change. What was renamed is gone where it was, and is where it was to go.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -119,6 +119,17 @@ impl Retry {
         (meta.metadata.get(UPLOAD_ID) == Some(id)).then_some(meta.version)
     }
 
+    /// The version of `to` if `original` is gone and is what is there now: where an earlier try to rename it
+    /// may have been carried out, it was.
+    async fn renamed(&self, original: Original<'_>, to: &Key) -> Option<Version> {
+        match self.head(original.key).await {
+            Err(error) if error.kind == ErrorKind::NotFound => {}
+            Ok(_) | Err(_) => return None,
+        }
+        let there = self.head(to).await.ok()?;
+        (there.size == original.size).then_some(there.version)
+    }
+
     /// As `outcome`, unless the write of which it speaks was ours.
     async fn settle(
         &self,
@@ -127,7 +138,7 @@ impl Retry {
         outcome: Outcome<Version>,
     ) -> Result<Version> {
         let error = match outcome.result {
-            Err(error) if matches!(error.kind, ErrorKind::Changed | ErrorKind::NotFound) => error,
+            Err(error) if is_perhaps_ours(&error) => error,
             result => return result,
         };
         self.own_version(key, id).await.ok_or(error)
@@ -167,6 +178,11 @@ impl Shared {
     fn forget(&self, upload: &UploadId) {
         self.uploads.lock().remove(&upload.0);
     }
+}
+
+/// Whether a change that may have been made by an earlier try is refused like this for that reason.
+fn is_perhaps_ours(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Changed | ErrorKind::NotFound)
 }
 
 /// A body that goes on where it broke off.
@@ -350,6 +366,38 @@ impl Remote for Retry {
         let id = source.filter(|source| source.version == *original.version);
         let id = id.and_then(|mut source| source.metadata.remove(UPLOAD_ID));
         self.settle(to, id.as_ref(), outcome).await
+    }
+
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        let outcome = self.repeat(|inner| inner.rename(original, to, condition)).await;
+        match outcome {
+            Outcome { result: Err(error), history: History::Repeated }
+                if is_perhaps_ours(&error) =>
+            {
+                self.renamed(original, to).await.ok_or(error)
+            }
+            outcome => outcome.result,
+        }
+    }
+
+    async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
+        let outcome = self.repeat(|inner| inner.rename_folder(from, to)).await;
+        match outcome {
+            Outcome { result: Err(error), history: History::Repeated }
+                if is_perhaps_ours(&error) =>
+            {
+                match (self.head(from).await, self.head(to).await) {
+                    (Err(gone), Ok(_)) if gone.kind == ErrorKind::NotFound => Ok(()),
+                    (_, _) => Err(error),
+                }
+            }
+            outcome => outcome.result,
+        }
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {

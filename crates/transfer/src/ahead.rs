@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::ByteRange;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_ID};
+use remote::{Condition, Key, Metadata, Original, PartCopies, PartNumbers, PutOptions, UPLOAD_ID};
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
@@ -34,6 +34,8 @@ impl Uploader {
     pub fn first_ahead(&self, kept: u64) -> Option<u64> {
         match kept.checked_sub(1) {
             None => Some(0),
+            // What is copied before them may take fewer numbers than it has parts.
+            Some(_) if self.remote.personality().part_numbers == PartNumbers::Consecutive => None,
             Some(last) => self.part_at(last).map(ByteRange::end),
         }
     }

@@ -111,7 +111,7 @@ impl Grid {
 pub(crate) mod tests {
     use base::ByteRange;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
-    use remote::{PartCopies, Personality};
+    use remote::{Naming, PartCopies, PartNumbers, Personality};
 
     use super::Grid;
 
@@ -124,6 +124,8 @@ pub(crate) mod tests {
         object_bytes_max: 5 << 40,
         conditional_writes: true,
         part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+        part_numbers: PartNumbers::Rising,
+        naming: Naming::OF_KEYS,
     };
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
-use remote::{Entry, ErrorKind as RemoteErrorKind, Key};
+use remote::{Entry, ErrorKind as RemoteErrorKind, Key, ListOrder};
 use tracing::Instrument as _;
 
 use super::ask::Ask;
@@ -171,6 +171,8 @@ impl Shared {
         let scope = match ask {
             Ask::One => None,
             Ask::FirstPage => Some(Scope::First),
+            // No page begins with a name where keys have no order.
+            Ask::PageFrom if self.remote.personality().naming.order == ListOrder::Unsorted => None,
             Ask::PageFrom => Some(Scope::From(name.clone())),
         };
         if let Some(scope) = scope {

@@ -24,6 +24,7 @@ use aws_sdk_s3::config::{
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 
+use super::directory::{self, is_directory};
 use super::page::NoPages;
 use super::route::Routes;
 use super::terms::S3Terms;
@@ -152,7 +153,8 @@ pub(super) async fn client(options: &S3Options) -> (Client, Option<SharedCredent
     let region = region(options, &metadata_service).await;
     let (client, provider) =
         client_in(options, &http, metadata_service.clone(), region.clone()).await;
-    if options.endpoint.is_some() {
+    // A directory bucket is where its name says.
+    if options.endpoint.is_some() || is_directory(&options.bucket) {
         return (client, provider);
     }
     match bucket_region(&client, &options.bucket).await {
@@ -296,6 +298,9 @@ async fn region(options: &S3Options, metadata_service: &imds::Client) -> Region 
     if let Some(region) = &options.region {
         return Region::new(region.clone());
     }
+    if let Some(region) = directory::region(&options.bucket) {
+        return Region::from_static(region);
+    }
     let profile = match &options.credentials {
         Credentials::Profile(name) => ProfileFileRegionProvider::builder().profile_name(name),
         Credentials::Default | Credentials::Anonymous | Credentials::Static { .. } => {
@@ -313,6 +318,12 @@ async fn region(options: &S3Options, metadata_service: &imds::Client) -> Region 
         }
     };
     region.unwrap_or_else(|| Region::from_static(REGION_ELSE))
+}
+
+/// The same client in another region.
+pub(super) fn in_region(client: &Client, region: &str) -> Client {
+    let region = Region::new(region.to_owned());
+    Client::from_conf(client.config().to_builder().region(region).build())
 }
 
 /// Where the bucket says it is; it says so even to those whom it lets do nothing else.

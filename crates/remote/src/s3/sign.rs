@@ -29,6 +29,51 @@ pub(super) enum Payload {
     Plain,
 }
 
+/// Where a signature is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// In this region of S3.
+    Region(String),
+    /// For directory buckets, in this region.
+    Express(String),
+}
+
+/// Whose credentials sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signer {
+    /// An account's.
+    Account,
+    /// A session's, which a directory bucket has given.
+    Session,
+}
+
+impl Scope {
+    fn region(&self) -> &str {
+        match self {
+            Scope::Region(region) | Scope::Express(region) => region,
+        }
+    }
+
+    /// The service as signatures name it.
+    fn service(&self) -> &'static str {
+        match self {
+            Scope::Region(_) => "s3",
+            Scope::Express(_) => "s3express",
+        }
+    }
+}
+
+impl Signer {
+    /// The header that has the token of temporary credentials, if it is another than usual
+    /// (`CreateSession` of the S3 API reference).
+    fn token_header(self) -> Option<&'static str> {
+        match self {
+            Signer::Account => None,
+            Signer::Session => Some("x-amz-s3session-token"),
+        }
+    }
+}
+
 /// A request about to be signed.
 pub(super) struct Unsigned<'a> {
     pub(super) method: &'a Method,
@@ -59,21 +104,22 @@ fn sha256(bytes: &[u8]) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
-/// The headers that sign the request, for S3 in `region`.
+/// The headers that sign the request, good in `scope`.
 pub(super) fn signature(
     request: &Unsigned<'_>,
-    credentials: &Credentials,
-    (region, now): (&str, SystemTime),
+    (signer, credentials): (Signer, &Credentials),
+    (scope, now): (&Scope, SystemTime),
 ) -> Result<Vec<(String, String)>, SigningError> {
     let mut settings = SigningSettings::default();
     settings.percent_encoding_mode = PercentEncodingMode::Single;
     settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
+    settings.session_token_name_override = signer.token_header();
     let identity = credentials.clone().into();
     let params = SigningParams::builder()
         .identity(&identity)
-        .region(region)
-        .name("s3")
+        .region(scope.region())
+        .name(scope.service())
         .time(now)
         .settings(settings)
         .build()
@@ -94,7 +140,7 @@ mod tests {
     use bytes::Bytes;
     use http::Method;
 
-    use super::{Payload, Unsigned, hash, signature};
+    use super::{Payload, Scope, Signer, Unsigned, hash, signature};
 
     /// An example of the documentation ("GET Object").
     #[tokio::test]
@@ -110,7 +156,9 @@ mod tests {
         };
         // 2013-05-24T00:00:00Z
         let now = UNIX_EPOCH + Duration::from_hours(380_376);
-        let signed = signature(&request, &credentials, ("us-east-1", now)).unwrap();
+        let scope = Scope::Region("us-east-1".to_owned());
+        let signer = (Signer::Account, &credentials);
+        let signed = signature(&request, signer, (&scope, now)).unwrap();
         let authorization = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
         let want = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
         assert!(authorization.ends_with(want), "{authorization}");
