@@ -47,8 +47,9 @@ pub enum LocationError {
     NoBucket(String),
     /// An access point of many regions.
     #[error(
-        "{0}: access points of many regions want another kind of signature (SigV4A), which is not \
-         supported: name an access point or a bucket of one region"
+        "{0}: this binary cannot sign for access points of many regions (SigV4A): use one of the released \
+         packages, build it with `cargo build --release -p quayfs-cli --features multi-region`, or name a \
+         bucket or an access point of one region"
     )]
     ManyRegions(String),
     /// No access point.
@@ -179,7 +180,11 @@ fn access_point(url: &str, text: &str) -> Result<Location, LocationError> {
     if service != "s3" || partition.is_empty() || account.is_empty() {
         return Err(wrong());
     }
-    if region.is_empty() {
+    let is_of_many = name.rsplit_once('.').is_some_and(|(_, end)| end == "mrap");
+    if region.is_empty() && !is_of_many {
+        return Err(wrong());
+    }
+    if region.is_empty() && !cfg!(feature = "multi-region") {
         return Err(LocationError::ManyRegions(url.to_owned()));
     }
     let bucket = format!("{arn}:{partition}:{service}:{region}:{account}:accesspoint/{name}");
@@ -256,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn an_access_point_of_many_regions_is_for_builds_that_sign_for_it() {
+        let url = "s3://arn:aws:s3::123456789012:accesspoint/m.mrap/p";
+        let parsed = Location::parse(url);
+        assert_eq!(parsed.is_ok(), cfg!(feature = "multi-region"));
+        match parsed {
+            Ok(location) => assert_eq!(location.to_string(), url),
+            Err(error) => {
+                assert!(error.to_string().contains("--features multi-region"), "{error}");
+            }
+        }
+    }
+
+    #[test]
     fn a_volume_is_a_place_at_a_service() {
         let minio = Some("http://127.0.0.1:9000/");
         for (url, endpoint, want) in [
@@ -297,7 +315,7 @@ mod tests {
             ("b", "s3://bucket"),
             ("http://x/b", "s3://bucket"),
             ("s3:///p", "bucket is missing"),
-            ("s3://arn:aws:s3::1:accesspoint/m.mrap", "one region"),
+            ("s3://arn:aws:s3::1:accesspoint/lab", "not the name of an access point"),
             ("s3://arn:aws:s3:eu-west-1:1:bucket/b", "access point"),
             ("s3://arn:aws:s3", "access point"),
             ("gs://", "bucket is missing"),

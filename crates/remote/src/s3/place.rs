@@ -64,6 +64,10 @@ fn region_name(region: &Region) -> String {
 
 /// What `AWS4-HMAC-SHA256 Credential=name/date/region/s3/aws4_request, …` is good for.
 fn scope_of(authorization: &str) -> Option<Scope> {
+    #[cfg(feature = "multi-region")]
+    if authorization.starts_with("AWS4-ECDSA-P256-SHA256 ") {
+        return Some(Scope::Everywhere);
+    }
     let rest = authorization.strip_prefix("AWS4-HMAC-SHA256 Credential=")?;
     let scope = rest.split(',').next()?;
     // From behind: the name may have slashes.
@@ -170,6 +174,17 @@ mod tests {
             assert_eq!((&place.url[..], &place.scope), (url, &scope));
             assert!(!place.is_private());
         }
+    }
+
+    #[cfg(feature = "multi-region")]
+    #[tokio::test]
+    async fn an_access_point_of_many_regions_is_in_none_of_them() {
+        let bucket = "arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap";
+        let options = S3Options { credentials: keys(), ..S3Options::new(bucket) };
+        let (client, _) = connect::client(&options).await;
+        let place = Place::of(&client, bucket).await.unwrap();
+        assert_eq!(place.url, "https://mfzwi23gnjvgw.mrap.accesspoint.s3-global.amazonaws.com/");
+        assert_eq!(place.scope, Scope::Everywhere);
     }
 
     #[tokio::test]

@@ -7,9 +7,12 @@ use std::time::SystemTime;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningError,
-    SigningSettings, UriPathNormalizationMode, sign,
+    SigningParams, SigningSettings, UriPathNormalizationMode, sign,
 };
-use aws_sigv4::sign::v4::SigningParams;
+use aws_sigv4::sign::v4;
+#[cfg(feature = "multi-region")]
+use aws_sigv4::sign::v4a;
+use aws_smithy_runtime_api::client::identity::Identity;
 use bytes::Bytes;
 use http::Method;
 use ring::digest::{SHA256, digest};
@@ -36,6 +39,10 @@ pub(super) enum Scope {
     Region(String),
     /// For directory buckets, in this region.
     Express(String),
+    /// In every region, for access points of many: the signature is of another kind, `SigV4A` ("Making requests
+    /// through a Multi-Region Access Point" of the S3 user guide).
+    #[cfg(feature = "multi-region")]
+    Everywhere,
 }
 
 /// Whose credentials sign.
@@ -45,22 +52,6 @@ pub(super) enum Signer {
     Account,
     /// A session's, which a directory bucket has given.
     Session,
-}
-
-impl Scope {
-    fn region(&self) -> &str {
-        match self {
-            Scope::Region(region) | Scope::Express(region) => region,
-        }
-    }
-
-    /// The service as signatures name it.
-    fn service(&self) -> &'static str {
-        match self {
-            Scope::Region(_) => "s3",
-            Scope::Express(_) => "s3express",
-        }
-    }
 }
 
 impl Signer {
@@ -115,21 +106,42 @@ pub(super) fn signature(
     settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
     settings.session_token_name_override = signer.token_header();
-    let identity = credentials.clone().into();
-    let params = SigningParams::builder()
-        .identity(&identity)
-        .region(scope.region())
-        .name(scope.service())
-        .time(now)
-        .settings(settings)
-        .build()
-        .expect("all of them are there")
-        .into();
+    let identity: Identity = credentials.clone().into();
+    let params = params(scope, now, (&identity, settings));
     let headers = request.headers.iter().map(|(name, value)| (&name[..], &value[..]));
     let body = SignableBody::Precomputed(request.hash.to_owned());
     let request = SignableRequest::new(request.method.as_str(), request.url, headers, body)?;
     let (signed, _) = sign(request, &params)?.into_parts();
     Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+/// All that goes into a signature but the request.
+fn params<'a>(
+    scope: &'a Scope,
+    now: SystemTime,
+    (identity, settings): (&'a Identity, SigningSettings),
+) -> SigningParams<'a> {
+    let (region, service) = match scope {
+        Scope::Region(region) => (region, "s3"),
+        Scope::Express(region) => (region, "s3express"),
+        #[cfg(feature = "multi-region")]
+        Scope::Everywhere => {
+            let params = v4a::SigningParams::builder()
+                .identity(identity)
+                .region_set("*")
+                .name("s3")
+                .time(now)
+                .settings(settings);
+            return params.build().expect("all of them are there").into();
+        }
+    };
+    let params = v4::SigningParams::builder()
+        .identity(identity)
+        .region(region)
+        .name(service)
+        .time(now)
+        .settings(settings);
+    params.build().expect("all of them are there").into()
 }
 
 #[cfg(test)]
@@ -162,6 +174,31 @@ mod tests {
         let authorization = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
         let want = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
         assert!(authorization.ends_with(want), "{authorization}");
+    }
+
+    #[cfg(feature = "multi-region")]
+    #[test]
+    fn a_request_to_many_regions_is_signed_for_all_of_them() {
+        let credentials = Credentials::new("name", "hush", Some("token".to_owned()), None, "test");
+        let request = Unsigned {
+            method: &Method::GET,
+            url: "https://m.mrap.accesspoint.s3-global.amazonaws.com/a",
+            headers: &[],
+            hash: "UNSIGNED-PAYLOAD",
+        };
+        let now = UNIX_EPOCH + Duration::from_hours(380_376);
+        let signer = (Signer::Account, &credentials);
+        let signed = signature(&request, signer, (&Scope::Everywhere, now)).unwrap();
+        let header = |name: &str| {
+            signed.iter().find(|(found, _)| found == name).map(|(_, value)| &value[..])
+        };
+        assert_eq!(header("x-amz-region-set"), Some("*"));
+        assert_eq!(header("x-amz-security-token"), Some("token"));
+        let authorization = header("authorization").unwrap();
+        let begins =
+            "AWS4-ECDSA-P256-SHA256 Credential=name/20130524/s3/aws4_request, SignedHeaders=";
+        assert!(authorization.starts_with(begins), "{authorization}");
+        assert!(authorization.contains("x-amz-region-set"), "{authorization}");
     }
 
     #[tokio::test]
