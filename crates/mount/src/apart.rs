@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::location::Location;
 
 /// Fails if one of the folders of `config` lies in another.
-pub(crate) fn check(config: &Config) -> Result<(), Error> {
+pub fn check_apart(config: &Config) -> Result<(), Error> {
     let mut folders = vec![("the mount", &config.dir), ("the state folder", &config.state_dir)];
     if let Location::Folder(path) = &config.location {
         folders.push(("the folder that is mounted", path));

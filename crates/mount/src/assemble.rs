@@ -439,8 +439,10 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
             }
             None => "cannot reach the store: check the network, DNS and any firewall".to_owned(),
         },
+        Trouble::Untrusted => cloud::UNTRUSTED.to_owned(),
         Trouble::Denied => {
-            "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject"
+            "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject, or \
+             s3express:CreateSession for a directory bucket"
                 .to_owned()
         }
         Trouble::Archived => "what the mount itself needs is in an archive: restore it first".to_owned(),

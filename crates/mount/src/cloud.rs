@@ -104,6 +104,10 @@ pub(crate) fn azure(
     Ok(Provider::of(azure, learned))
 }
 
+/// What to do about a certificate that is not believed.
+pub(crate) const UNTRUSTED: &str = "the certificate of the store is not trusted: if its authority is one of yours, name that with \
+     --ca-bundle; else check --endpoint and the machine's clock";
+
 /// What a person can do when such a store cannot be used; `None` for other stores and troubles.
 pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
     let words = match (location, trouble) {
@@ -142,6 +146,7 @@ pub(crate) fn advice(location: &Location, trouble: Trouble) -> Option<String> {
         (Location::Gcs { .. } | Location::Azure { .. }, Trouble::Unreachable) => {
             "cannot reach the store: check the network, DNS, any firewall, and --endpoint"
         }
+        (Location::Gcs { .. } | Location::Azure { .. }, Trouble::Untrusted) => UNTRUSTED,
         (
             Location::Gcs { .. } | Location::Azure { .. },
             Trouble::WrongRegion | Trouble::Archived | Trouble::Busy | Trouble::Other,

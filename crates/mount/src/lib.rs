@@ -58,6 +58,7 @@ mod volume;
 mod volumes;
 mod watch;
 
+pub use apart::check_apart;
 pub use bench::{Measured, bench};
 pub use config::{
     AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,

@@ -77,7 +77,7 @@ pub fn serve(
 ) -> Result<(), Error> {
     let runtime = runtime()?;
     fuse::check_mount_point(&config.dir)?;
-    apart::check(config)?;
+    apart::check_apart(config)?;
     raise_file_limit();
     leave_no_core();
     memory::keep_no_large_buffers();
@@ -258,10 +258,15 @@ fn raise_file_limit() {
     }
 }
 
-/// A picture of our memory would have keys and tokens in it. Who wants one all the same raises the limit of
-/// the running process, with `prlimit`.
+/// A picture of our memory would have keys and tokens in it. The limit is not asked where the kernel hands core dumps
+/// to a program, so it is told as well that there is to be none; nor may other processes of the user look into it then.
 fn leave_no_core() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::process::{
+        DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+    };
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::debug!(%error, "others of this user may look into the memory");
+    }
     let none = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
     if let Err(error) = setrlimit(Resource::Core, none) {
         tracing::debug!(%error, "the limit of core dumps stays as it is");

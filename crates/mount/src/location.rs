@@ -47,16 +47,11 @@ pub enum LocationError {
     NoBucket(String),
     /// An access point of many regions.
     #[error(
-        "{0}: access points of many regions want another kind of signature (SigV4A), which is not \
-         supported: name an access point or a bucket of one region"
+        "{0}: this binary cannot sign for access points of many regions (SigV4A): use one of the released \
+         packages, build it with `cargo build --release -p quayfs-cli --features multi-region`, or name a \
+         bucket or an access point of one region"
     )]
     ManyRegions(String),
-    /// A directory bucket.
-    #[error(
-        "{0}: directory buckets (S3 Express One Zone) want sessions of their own and list keys in no \
-         order, which is not supported: use a general purpose bucket"
-    )]
-    Directory(String),
     /// No access point.
     #[error(
         "{0}: not the name of an access point; use s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME[/prefix]"
@@ -92,10 +87,6 @@ impl Location {
             "s3" if rest.starts_with("arn:") => access_point(url, rest),
             "s3" => {
                 let (bucket, prefix) = bucket(rest).ok_or_else(no_bucket)?;
-                // Nothing else may have such a name, at Amazon's.
-                if ["--x-s3", "--xa-s3"].iter().any(|end| bucket.ends_with(end)) {
-                    return Err(LocationError::Directory(url.to_owned()));
-                }
                 Ok(Location::S3 { bucket, prefix })
             }
             "gs" => {
@@ -189,7 +180,11 @@ fn access_point(url: &str, text: &str) -> Result<Location, LocationError> {
     if service != "s3" || partition.is_empty() || account.is_empty() {
         return Err(wrong());
     }
-    if region.is_empty() {
+    let is_of_many = name.rsplit_once('.').is_some_and(|(_, end)| end == "mrap");
+    if region.is_empty() && !is_of_many {
+        return Err(wrong());
+    }
+    if region.is_empty() && !cfg!(feature = "multi-region") {
         return Err(LocationError::ManyRegions(url.to_owned()));
     }
     let bucket = format!("{arn}:{partition}:{service}:{region}:{account}:accesspoint/{name}");
@@ -240,6 +235,7 @@ mod tests {
             ("s3://b/", "s3://b"),
             ("s3://b/p", "s3://b/p"),
             ("s3://b/p/q/", "s3://b/p/q"),
+            ("s3://lab--usw2-az1--x-s3/p", "s3://lab--usw2-az1--x-s3/p"),
             (
                 "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q/",
                 "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/lab/p/q",
@@ -262,6 +258,19 @@ mod tests {
         }
         let Ok(Location::S3 { prefix, .. }) = Location::parse("s3://b/p/q/") else { panic!() };
         assert_eq!(prefix, "p/q/");
+    }
+
+    #[test]
+    fn an_access_point_of_many_regions_is_for_builds_that_sign_for_it() {
+        let url = "s3://arn:aws:s3::123456789012:accesspoint/m.mrap/p";
+        let parsed = Location::parse(url);
+        assert_eq!(parsed.is_ok(), cfg!(feature = "multi-region"));
+        match parsed {
+            Ok(location) => assert_eq!(location.to_string(), url),
+            Err(error) => {
+                assert!(error.to_string().contains("--features multi-region"), "{error}");
+            }
+        }
     }
 
     #[test]
@@ -306,9 +315,7 @@ mod tests {
             ("b", "s3://bucket"),
             ("http://x/b", "s3://bucket"),
             ("s3:///p", "bucket is missing"),
-            ("s3://arn:aws:s3::1:accesspoint/m.mrap", "one region"),
-            ("s3://lab--usw2-az1--x-s3/p", "general purpose bucket"),
-            ("s3://lab--usw2-az1--xa-s3", "general purpose bucket"),
+            ("s3://arn:aws:s3::1:accesspoint/lab", "not the name of an access point"),
             ("s3://arn:aws:s3:eu-west-1:1:bucket/b", "access point"),
             ("s3://arn:aws:s3", "access point"),
             ("gs://", "bucket is missing"),

@@ -46,8 +46,8 @@ use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Capability, Condition, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest,
-    Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality,
-    PutOptions, Remote, Result, Trouble, Unfinished, UploadId, Version, metadata,
+    Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
+    Personality, PutOptions, Remote, Result, Trouble, Unfinished, UploadId, Version, metadata,
 };
 use blocks::Blocks;
 use call::{Call, Container};
@@ -241,6 +241,7 @@ impl Remote for Azure {
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
             conditional_writes: true,
             part_copies: PartCopies::OwnBlocks,
+            part_numbers: PartNumbers::Rising,
             naming: match self.shared.learned.has(Capability::RealFolders) {
                 Some(Has::Yes) => Naming {
                     folders: Folders::Real,

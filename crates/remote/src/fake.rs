@@ -24,12 +24,12 @@ use parking_lot::Mutex;
 
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest, Meta,
-    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag, Personality,
-    ProviderError, PutOptions, Remote, Result, Trouble, UNFINISHED_MAX, Unfinished, UploadId,
-    Version, metadata,
+    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
+    Personality, ProviderError, PutOptions, Remote, Result, Trouble, UNFINISHED_MAX, Unfinished,
+    UploadId, Version, metadata,
 };
 use gate::Gates;
-use list::list;
+use list::{backwards, list};
 use schedule::Schedule;
 use traffic::Traffic;
 
@@ -89,6 +89,7 @@ impl Fake {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+            part_numbers: PartNumbers::Rising,
             naming: Naming::OF_KEYS,
         })
     }
@@ -481,7 +482,10 @@ impl Remote for Fake {
     ) -> Result<Version> {
         let act = |state: &mut State| {
             let kept = state.upload(key, upload)?;
-            let ordered = parts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let ordered = match self.personality.part_numbers {
+                PartNumbers::Rising => parts.windows(2).all(|pair| pair[0].0 < pair[1].0),
+                PartNumbers::Consecutive => (1..).zip(parts).all(|(at, part)| part.0.0 == at),
+            };
             let mut whole = Vec::new();
             for (number, tag) in parts {
                 let sent = kept.parts.get(number).filter(|(sent, _)| sent == tag);
@@ -582,7 +586,10 @@ impl Remote for Fake {
         let entries_max = request.entries_max.min(short);
         let request = ListRequest { entries_max, ..request.clone() };
         let act = |state: &mut State| {
-            let page = state.list(&request);
+            let page = match self.personality.naming.order {
+                ListOrder::Keys | ListOrder::Folded => state.list(&request),
+                ListOrder::Unsorted => backwards(&request, |request| state.list(request)),
+            };
             Ok(if state.tells_metadata { state.with_metadata(page) } else { page })
         };
         Ok(self.call(Op::List, &request.prefix, act).await?.0)

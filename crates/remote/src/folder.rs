@@ -29,8 +29,8 @@ use futures::StreamExt as _;
 
 use crate::{
     Body, Capability, Condition, Error, Fresh, Key, ListRequest, Meta, Naming, Original, Page,
-    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId,
-    Version, metadata,
+    PartCopies, PartNumber, PartNumbers, PartTag, Personality, PutOptions, Remote, Result,
+    Unfinished, UploadId, Version, metadata,
 };
 use disk::Disk;
 use fault::{Fault, Outcome};
@@ -94,6 +94,7 @@ impl Remote for Folder {
             object_bytes_max: 8 << 40,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+            part_numbers: PartNumbers::Rising,
             naming: Naming::OF_KEYS,
         }
     }

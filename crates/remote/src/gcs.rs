@@ -36,8 +36,9 @@ use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
     Body, Capability, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder,
-    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata,
+    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
+    PartNumbers, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
+    metadata,
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
@@ -151,6 +152,7 @@ impl Remote for Gcs {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::WholeFirst,
+            part_numbers: PartNumbers::Rising,
             naming: match self.shared.learned.has(Capability::RealFolders) {
                 Some(Has::Yes) => {
                     Naming { folders: Folders::Real, order: ListOrder::Keys, moves: Moves::Atomic }

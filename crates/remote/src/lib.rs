@@ -28,11 +28,15 @@ mod object;
 mod patience;
 mod prefix;
 mod probe;
+#[cfg(test)]
+mod recorded_clocks;
 mod retry;
 mod s3;
 mod secret;
 mod shelf;
+mod sorting;
 mod suited;
+mod there;
 mod throttle;
 mod token;
 mod trouble;
@@ -60,7 +64,8 @@ pub use naming::{Folders, ListOrder, Moves, Naming};
 use object::{BUCKET_PAGES_MAX, UNFINISHED_MAX};
 pub use object::{
     Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartCopies,
-    PartNumber, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId, Version,
+    PartNumber, PartNumbers, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId,
+    Version,
 };
 pub use prefix::{Prefixed, prefixed};
 pub use probe::probe;
@@ -70,6 +75,7 @@ pub use s3::{
     S3Options, S3Terms, Tags, TagsError,
 };
 pub use secret::Secret;
+pub use sorting::in_order;
 pub use suited::Suited;
 pub use token::TokenFile;
 pub use trouble::{ProviderError, Trouble};
@@ -176,6 +182,6 @@ pub trait Remote: Debug + Send + Sync + 'static {
     /// Removes `key`. Removing what is not there is no error.
     async fn delete(&self, key: &Key) -> Result<()>;
 
-    /// One page of keys in byte order of the keys.
+    /// One page of keys, in byte order as far as [`ListOrder`] says.
     async fn list(&self, request: &ListRequest) -> Result<Page>;
 }

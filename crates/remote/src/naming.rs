@@ -35,6 +35,9 @@ pub enum ListOrder {
     /// Where lines are folded that of the keys, else some order. Beginning elsewhere than at the
     /// beginning costs all pages before.
     Folded,
+    /// None: each page is sorted in itself only, and a listing begins at its beginning only.
+    /// [`in_order`](crate::in_order) asks for all there is.
+    Unsorted,
 }
 
 /// How an object is given another key.

@@ -152,7 +152,8 @@ impl Entry {
 /// Part of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// In byte order of their keys.
+    /// In byte order of their keys, and after those of the pages before, unless
+    /// [`ListOrder`](crate::ListOrder) says otherwise.
     pub entries: Vec<Entry>,
     /// What to ask for the rest with; `None` at the end.
     pub next: Option<String>,
@@ -173,8 +174,19 @@ pub struct Personality {
     pub conditional_writes: bool,
     /// Which parts of an upload may be copied from an object.
     pub part_copies: PartCopies,
+    /// Which numbers the parts of an upload may have.
+    pub part_numbers: PartNumbers,
     /// What folders are, and how names change.
     pub naming: Naming,
+}
+
+/// Which numbers the parts of an upload may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartNumbers {
+    /// Any, as long as they rise.
+    Rising,
+    /// From 1, and none is left out.
+    Consecutive,
 }
 
 /// What [`upload_part_copy`](crate::Remote::upload_part_copy) can make a part of.

@@ -4,17 +4,22 @@
 //! Keys go out byte for byte: nothing is normalised, and what is not UTF-8 is refused, because S3
 //! itself refuses it. The library repeats nothing; that is `retry`'s business.
 
+mod asking;
 mod body;
 mod buckets;
 mod checks;
 mod connect;
 mod customer_key;
 mod direct;
+mod directory;
 mod fault;
 mod identity;
 mod keys;
+mod lacking;
 mod large;
 mod list;
+#[cfg(test)]
+mod movable;
 mod named;
 mod page;
 mod part;
@@ -22,15 +27,23 @@ mod place;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+mod recorded_refusals;
+#[cfg(test)]
+mod recorded_sessions;
+#[cfg(test)]
 mod recorded_terms;
+mod rename;
+mod renames;
 mod route;
 mod server;
+mod session;
 mod shown;
 mod sign;
 mod tags;
 mod terms;
 mod text;
 mod there;
+mod ways;
 
 pub use connect::{Addressing, Credentials, Endpoints, S3Options};
 pub use customer_key::{CustomerKey, CustomerKeyError};
@@ -43,32 +56,31 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
-use aws_sdk_s3::client::customize::CustomizableOperation;
 use aws_sdk_s3::config::SharedCredentialsProvider;
-use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
-use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
 use base::{ByteRange, Clock};
 use bytes::Bytes;
 use http::Method;
-use tokio::sync::OnceCell;
 
-use crate::capabilities::{Capability, Learned};
-use crate::http::{Answer, Asked, Http, Told, bytes_of_parts, range_header, ranged};
+use crate::capabilities::{Capability, Has, Learned};
+use crate::http::{Asked, Http, Told, bytes_of_parts, range_header, ranged};
+use crate::there::There;
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Naming,
-    Original, Page, PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result,
-    Unfinished, UploadId, Version, metadata, xml,
+    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest, Meta,
+    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
+    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata, xml,
 };
-use direct::{Asker, Call, Direct};
+use direct::{Asker, Call};
+use directory::is_directory;
 use keys::Keys;
 use named::{name, version_of};
 use place::Place;
+use renames::Renames;
 use server::PartChecks;
-use sign::Payload;
+use sign::{Payload, Signer};
 use terms::Purpose;
-use there::{Listening, There};
+use ways::{Start, Ways};
 
 /// How long the library waits for what takes long; how long the store really may take is said for each call.
 /// One value for all, because each has its own pool of connections.
@@ -83,15 +95,25 @@ const CHECKSUM_MODE: &str = "x-amz-checksum-mode";
 /// One bucket of S3.
 #[derive(Clone)]
 pub struct S3 {
-    client: Client,
-    direct: Arc<OnceCell<Direct>>,
-    asker: Asker,
+    ways: Arc<Ways>,
+    http: Http,
     bucket: String,
+    kind: BucketKind,
     terms: Arc<S3Terms>,
     part_checks: PartChecks,
     learned: Arc<Learned>,
+    renames: Arc<Renames>,
     /// The largest object that is copied in one request.
     copy_bytes_max: u64,
+}
+
+/// What kind of bucket it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BucketKind {
+    /// For all purposes.
+    General,
+    /// Of one zone, asked in sessions.
+    Directory,
 }
 
 impl fmt::Debug for S3 {
@@ -111,6 +133,12 @@ impl S3 {
         if options.bucket.is_empty() || options.bucket.contains('/') && !is_access_point {
             return refuse("not a bucket name");
         }
+        if is_directory(&options.bucket)
+            && let Some(words) = lacking::unknown(&options)
+        {
+            let words = format!("directory buckets (S3 Express One Zone) {words}");
+            return Err(Error::new(ErrorKind::Unsupported, "connect", &key).because(words));
+        }
         let (client, provider) = connect::client(&options).await;
         S3::over(client, provider, options, clock).await
     }
@@ -122,89 +150,43 @@ impl S3 {
         options: S3Options,
         clock: Arc<dyn Clock>,
     ) -> Result<S3> {
-        let private = place::is_private(&client, &options.bucket).await;
-        let payload = if matches!(private, Ok(true)) { Payload::Plain } else { Payload::Signed };
+        let place = Place::of(&client, &options.bucket).await?;
+        let payload = if place.is_private() { Payload::Plain } else { Payload::Signed };
         if payload == Payload::Signed && matches!(options.terms.encryption, Encryption::Customer(_))
         {
             let words = "a key for encryption is sent over TLS only, not to an http:// endpoint";
             let key = Key::from(options.bucket.as_str());
-            private?;
             return Err(Error::new(ErrorKind::Unsupported, "connect", &key).because(words));
         }
+        let keys = provider.map(|provider| Arc::new(Keys::new(provider, Arc::clone(&clock))));
+        let S3Options { bucket, endpoint, copy_bytes_max, terms, patience, authorities, .. } =
+            options;
+        let kind = if is_directory(&bucket) { BucketKind::Directory } else { BucketKind::General };
+        let http = Http::new(patience, &authorities, Arc::clone(&clock));
         let there = Arc::new(There::new(Arc::clone(&clock)));
-        let listening = client.config().to_builder().interceptor(Listening(Arc::clone(&there)));
-        let client = Client::from_conf(listening.build());
-        let part_checks = match (payload, &options.endpoint) {
+        let keys = keys.map(|keys| (Signer::Account, keys));
+        let asker = Asker { http: http.clone(), there, keys, payload };
+        let encryption = terms.of_session();
+        let start = Start { bucket: bucket.clone(), asker, here: clock, encryption };
+        let ways = Arc::new(Ways::begin(start, &client, place));
+        let part_checks = match (payload, &endpoint) {
             (Payload::Signed, _) => PartChecks::Signature,
             (Payload::Plain, None) => PartChecks::Announced,
-            (Payload::Plain, Some(_)) => server::part_checks(&client, &options.bucket).await,
+            (Payload::Plain, Some(_)) => server::part_checks(&ways.now().client, &bucket).await,
         };
-        let keys = provider.map(|provider| Arc::new(Keys::new(provider, Arc::clone(&clock))));
-        let S3Options { bucket, copy_bytes_max, terms, patience, authorities, .. } = options;
-        let http = Http::new(patience, &authorities, Arc::clone(&clock));
-        let asker = Asker { http, there, keys, payload };
-        let (direct, learned, terms) = (Arc::default(), Arc::default(), Arc::new(terms));
-        Ok(S3 { client, direct, asker, bucket, terms, part_checks, learned, copy_bytes_max })
+        let learned = Arc::new(Learned::default());
+        if kind == BucketKind::Directory {
+            // "ListObjectsV2" of the S3 API reference.
+            learned.learn(Capability::SortedLists, Has::No);
+        }
+        let terms = Arc::new(terms);
+        let renames = Arc::default();
+        Ok(S3 { ways, http, bucket, kind, terms, part_checks, learned, renames, copy_bytes_max })
     }
 
     /// What has shown so far of what the store can do.
     pub fn learned(&self) -> &Arc<Learned> {
         &self.learned
-    }
-
-    /// The way for calls that move bytes; found with the first of them, for it takes credentials.
-    async fn direct(&self) -> Result<&Direct> {
-        let found = async || {
-            let place = Place::of(&self.client, &self.bucket).await?;
-            Ok(Direct::new(self.asker.clone(), place))
-        };
-        self.direct.get_or_try_init(found).await
-    }
-
-    async fn send(&self, call: Call<'_>) -> Result<Answer> {
-        self.direct().await?.send(call).await
-    }
-
-    /// A call that goes straight, on the bucket's terms.
-    fn call<'a>(
-        &self,
-        op: &'static str,
-        method: Method,
-        key: &'a Key,
-        purpose: Purpose<'_>,
-    ) -> Call<'a> {
-        Call::new(op, method, key).terms(self.terms.headers(purpose))
-    }
-
-    /// A call of the library's, on the same terms.
-    fn on_terms<T, E, B>(
-        &self,
-        call: CustomizableOperation<T, E, B>,
-        purpose: Purpose<'_>,
-    ) -> CustomizableOperation<T, E, B> {
-        let headers = self.terms.headers(purpose);
-        // It is signed afterwards.
-        call.mutate_request(move |request| {
-            for (name, value) in &headers {
-                request.headers_mut().insert(*name, value.clone());
-            }
-        })
-    }
-
-    /// What comes of a call of the library's for which the store copies or puts together so much.
-    async fn in_time<T, E>(
-        &self,
-        (op, key): (&'static str, &Key),
-        work_bytes: u64,
-        asking: impl Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
-    ) -> Result<T>
-    where
-        E: ProvideErrorMetadata + std::error::Error + 'static,
-    {
-        match self.asker.http.in_time(work_bytes, asking).await {
-            Ok(answer) => answer.map_err(|error| fault::of_call(op, key, &error)),
-            Err(failure) => Err(failure.into_error(op, key)),
-        }
     }
 
     /// Metadata must survive the way through HTTP headers.
@@ -239,7 +221,19 @@ impl Remote for S3 {
             object_bytes_max: 5 << 40,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: self.copy_bytes_max },
-            naming: Naming::OF_KEYS,
+            // "Using multipart uploads with directory buckets" of the S3 user guide.
+            part_numbers: match self.kind {
+                BucketKind::General => PartNumbers::Rising,
+                BucketKind::Directory => PartNumbers::Consecutive,
+            },
+            naming: match self.kind {
+                BucketKind::General => Naming::OF_KEYS,
+                BucketKind::Directory => Naming {
+                    folders: Folders::Keys,
+                    order: ListOrder::Unsorted,
+                    moves: if self.renames.are_known() { Moves::Atomic } else { Moves::Copied },
+                },
+            },
         }
     }
 
@@ -363,7 +357,8 @@ impl Remote for S3 {
         });
         let parts = CompletedMultipartUpload::builder().set_parts(Some(parts.collect())).build();
         let (if_match, if_none_match) = conditions(condition);
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::Part);
+        let request = way
             .client
             .complete_multipart_upload()
             .bucket(&self.bucket)
@@ -374,25 +369,28 @@ impl Remote for S3 {
             .set_if_none_match(if_none_match)
             .customize()
             .config_override(patient());
-        let request = self.on_terms(request, Purpose::Part);
-        let done = self.in_time((op, key), bytes_of_parts(number_of_parts), request.send()).await;
+        let request = self.on_terms(request, purpose);
+        let work_bytes = bytes_of_parts(number_of_parts);
+        let done = self.ask_for_work((&way, purpose), (op, key), work_bytes, request.send()).await;
         let done = done.map_err(|error| fault::of_replacing(error, condition))?;
         version_of(op, key, done.e_tag)
     }
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         let op = "upload abort";
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::Other);
+        let request = way
             .client
             .abort_multipart_upload()
             .bucket(&self.bucket)
             .key(name(op, key)?)
             .upload_id(&upload.0)
             .customize();
-        match self.on_terms(request, Purpose::Other).send().await {
+        let request = self.on_terms(request, purpose);
+        match self.ask((&way, purpose), (op, key), request.send()).await {
             Ok(_) => Ok(()),
-            Err(error) if error.code() == Some("NoSuchUpload") => Ok(()),
-            Err(error) => Err(fault::of_call(op, key, &error)),
+            Err(error) if fault::code_of(&error) == Some("NoSuchUpload") => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
@@ -412,7 +410,8 @@ impl Remote for S3 {
             return self.copy_in_parts(original, to, condition).await;
         }
         let (if_match, if_none_match) = conditions(condition);
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::Copy { from, to });
+        let request = way
             .client
             .copy_object()
             .bucket(&self.bucket)
@@ -423,25 +422,48 @@ impl Remote for S3 {
             .set_if_none_match(if_none_match)
             .customize()
             .config_override(patient());
-        let request = self.on_terms(request, Purpose::Copy { from, to });
-        let done = self.in_time((op, from), size, request.send()).await?;
+        let request = self.on_terms(request, purpose);
+        let done = self.ask_for_work((&way, purpose), (op, from), size, request.send()).await?;
         version_of(op, to, done.copy_object_result.and_then(|result| result.e_tag))
+    }
+
+    async fn rename(
+        &self,
+        original: Original<'_>,
+        to: &Key,
+        condition: &Condition,
+    ) -> Result<Version> {
+        match self.kind {
+            BucketKind::Directory => self.rename_object(original, to, condition).await,
+            BucketKind::General => {
+                let error = Error::new(ErrorKind::Unsupported, "rename", original.key);
+                Err(error.because("only directory buckets rename objects"))
+            }
+        }
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {
         let op = "delete";
-        let request = self.client.delete_object().bucket(&self.bucket).key(name(op, key)?);
-        let request = self.on_terms(request.customize(), Purpose::Other);
-        request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
+        let (way, purpose) = (self.ways.now(), Purpose::Other);
+        let request = way.client.delete_object().bucket(&self.bucket).key(name(op, key)?);
+        let request = self.on_terms(request.customize(), purpose);
+        self.ask((&way, purpose), (op, key), request.send()).await?;
         Ok(())
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
         let op = "list";
         let prefix = &request.prefix;
-        let refuse = || Error::new(ErrorKind::Unsupported, op, prefix).because("not UTF-8");
-        let query = list::query(request).ok_or_else(refuse)?;
-        let call = Call::of_bucket(op, prefix, query).terms(self.terms.headers(Purpose::Other));
+        let refuse = |words| Error::new(ErrorKind::Unsupported, op, prefix).because(words);
+        let query = match self.kind {
+            BucketKind::General => list::query(request),
+            BucketKind::Directory if request.start_after.is_some() => {
+                return Err(refuse("a directory bucket lists from the beginning only"));
+            }
+            BucketKind::Directory => list::query(&list::of_folder(request)),
+        };
+        let query = query.ok_or_else(|| refuse("not UTF-8"))?;
+        let call = Call::of_bucket(op, prefix, query).terms(self.headers(Purpose::Other));
         let document = self.send(call).await?.bytes(PAGE_BYTES_MAX).await;
         let document = document.map_err(|failure| failure.into_error(op, prefix))?;
         let corrupt = |words| Error::new(ErrorKind::Corrupt, op, prefix).because(words);
@@ -460,6 +482,9 @@ impl Remote for S3 {
             }
             let meta = Meta { size, version, modified, metadata: Metadata::new() };
             entries.push(Entry::Object(key, meta));
+        }
+        if self.kind == BucketKind::Directory {
+            entries.retain(|entry| entry.key().as_bytes().starts_with(prefix.as_bytes()));
         }
         entries.sort_by(|a, b| a.key().cmp(b.key()));
         Ok(Page { entries, next })

@@ -12,8 +12,9 @@ use bytes::Bytes;
 
 use crate::capabilities::{Capability, Has, Learned, is_not_implemented};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartCopies,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListOrder, ListRequest, Meta, Original, Page,
+    PartCopies, PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId,
+    Version,
 };
 
 /// A store that is asked for nothing that it is known to lack.
@@ -94,9 +95,12 @@ fn needed(write: Write, condition: &Condition) -> Option<Capability> {
 #[async_trait]
 impl Remote for Suited {
     fn personality(&self) -> Personality {
-        let personality = self.inner.personality();
+        let mut personality = self.inner.personality();
         if self.learned.lacks(Capability::PartCopy) {
-            return Personality { part_copies: PartCopies::None, ..personality };
+            personality.part_copies = PartCopies::None;
+        }
+        if self.learned.lacks(Capability::SortedLists) {
+            personality.naming.order = ListOrder::Unsorted;
         }
         personality
     }

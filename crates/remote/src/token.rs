@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::http::{Failure, Http, Request, encode, kind_of_status};
+use crate::there::{Skew, There};
 use crate::{ErrorKind, ProviderError, Secret, Trouble};
 
 /// What a token must still be good for: longer than a call takes, shorter than the five minutes
@@ -152,19 +153,33 @@ pub(crate) enum Giver {
     Machine,
 }
 
-/// The body of the answer to a request for a token.
-pub(crate) async fn asked(http: &Http, request: Request, giver: Giver) -> Result<Bytes, Refused> {
+/// The body of the answer to a request for a token, which tells what time it is `there`.
+pub(crate) async fn asked(
+    (http, there): (&Http, &There),
+    request: Request,
+    giver: Giver,
+) -> Result<Bytes, Refused> {
     let failed = |failure: Failure| {
+        let trouble = failure.trouble();
         let mut refused = refused(ErrorKind::Transient { retry_after: None }, &failure.words());
-        if giver == Giver::Machine {
-            refused.said.trouble = Trouble::NoCredentials;
-        }
+        refused.said.trouble = match giver {
+            Giver::Machine => Trouble::NoCredentials,
+            Giver::Server => trouble,
+        };
         refused
     };
     let answer = http.send(request).await.map_err(failed)?;
-    let status = answer.status();
+    let (status, skew) = (answer.status(), there.learn(answer.header("date")));
     let body = answer.bytes(ANSWER_BYTES_MAX).await.map_err(failed)?;
-    if status == 200 { Ok(body) } else { Err(of_status(status, &body)) }
+    match (status, skew) {
+        (200, _) => Ok(body),
+        (_, Skew::Same) => Err(of_status(status, &body)),
+        // Perhaps for what we said of the time.
+        (_, Skew::Other) => {
+            let kind = ErrorKind::Transient { retry_after: None };
+            Err(Refused { kind, ..of_status(status, &body) })
+        }
+    }
 }
 
 /// A form as it is posted.

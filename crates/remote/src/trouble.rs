@@ -15,6 +15,8 @@ pub enum Trouble {
     WrongRegion,
     /// Nothing answers at the endpoint.
     Unreachable,
+    /// Who answers there has no certificate that is believed.
+    Untrusted,
     /// The credentials are good, but not for this.
     Denied,
     /// The object is archived.
@@ -33,6 +35,7 @@ impl Trouble {
             Trouble::NoBucket
             | Trouble::WrongRegion
             | Trouble::Unreachable
+            | Trouble::Untrusted
             | Trouble::Denied
             | Trouble::Archived
             | Trouble::Busy

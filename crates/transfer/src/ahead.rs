@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::ByteRange;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use remote::{Condition, Key, Metadata, Original, PartCopies, PutOptions, UPLOAD_ID};
+use remote::{Condition, Key, Metadata, Original, PartCopies, PartNumbers, PutOptions, UPLOAD_ID};
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
@@ -23,6 +23,15 @@ impl Uploader {
     /// Whether the store copies what was not changed of a file.
     pub fn copies_parts(&self) -> bool {
         self.remote.personality().part_copies != PartCopies::None
+    }
+
+    /// Where the first part of `grid` begins that has nothing of the first `kept` bytes and can be sent ahead.
+    pub fn first_ahead(&self, grid: &Grid, kept: u64) -> Option<u64> {
+        match self.remote.personality().part_numbers {
+            // What is copied before it may take fewer numbers than it has parts.
+            PartNumbers::Consecutive if 0 < kept => None,
+            PartNumbers::Consecutive | PartNumbers::Rising => grid.first_ahead(kept),
+        }
     }
 
     /// Begins an upload of what `staged` will be, cut along `grid`; parts from `first` on are sent ahead.

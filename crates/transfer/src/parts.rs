@@ -84,7 +84,7 @@ impl Grid {
     }
 
     /// Where the first part begins that has nothing of the first `kept` bytes; `None` beyond the reach.
-    pub fn first_ahead(&self, kept: u64) -> Option<u64> {
+    pub(crate) fn first_ahead(&self, kept: u64) -> Option<u64> {
         match kept.checked_sub(1) {
             None => Some(0),
             Some(last) => self.part_of(last).map(ByteRange::end),
@@ -124,7 +124,7 @@ impl Grid {
 pub(crate) mod tests {
     use base::ByteRange;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
-    use remote::{Naming, PartCopies, Personality};
+    use remote::{Naming, PartCopies, PartNumbers, Personality};
 
     use super::Grid;
 
@@ -137,6 +137,7 @@ pub(crate) mod tests {
         object_bytes_max: 5 << 40,
         conditional_writes: true,
         part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
+        part_numbers: PartNumbers::Rising,
         naming: Naming::OF_KEYS,
     };
 

@@ -73,7 +73,7 @@ impl Vfs {
                 state.begun.as_ref().map_or_else(|| self.uploader.grid(), |begun| begun.grid);
             if let (None, Some(staged)) = (&state.begun, &staged) {
                 // What is there already is copied by the store, and not sent.
-                let Some(first) = grid.first_ahead(staged.origin_bytes()) else {
+                let Some(first) = self.uploader.first_ahead(&grid, staged.origin_bytes()) else {
                     break None;
                 };
                 state.next = first;

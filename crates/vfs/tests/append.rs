@@ -7,7 +7,7 @@ mod world;
 use base::{Errno, HandleId};
 use quayfs_vfs::{Access, errno};
 use remote::fake::{Fake, Gate, Op};
-use remote::{ErrorKind, Key, Metadata, PartCopies};
+use remote::{ErrorKind, Key, Metadata, PartCopies, PartNumbers, Personality};
 use world::{MIB, PART, World, killed, pattern, store_with};
 
 const S3: PartCopies = PartCopies::AnyRange { bytes_max: 5 << 30 };
@@ -40,6 +40,26 @@ async fn appended(how: PartCopies) -> (World, HandleId, Vec<u8>, Gate) {
         gate.let_through(1);
     }
     (world, handle, want, gate)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_number_is_left_out_where_the_store_wants_them_all() {
+    let numbers = PartNumbers::Consecutive;
+    let world = World::over(Fake::with(Personality { part_numbers: numbers, ..store_with(S3) }));
+    let mut want = pattern(OLD);
+    world.bucket.insert(&Key::from("a"), want.clone(), Metadata::new());
+    let handle = world.open("a", Access::ReadWrite).await;
+    let more = pattern(9 * PART);
+    world.write(handle, OLD, &more).await;
+    put(&mut want, OLD, &more);
+    world.close(handle).await.unwrap();
+    assert!(world.object("a") == want);
+    // What is new is sent while it is written all the same.
+    let handle = world.create("b").await;
+    world.write(handle, 0, &want).await;
+    world.close(handle).await.unwrap();
+    assert!(world.object("b") == want);
+    assert_eq!(world.bucket.uploads_open(), 0);
 }
 
 fn put(bytes: &mut Vec<u8>, at: u64, new: &[u8]) {

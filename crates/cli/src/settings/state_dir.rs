@@ -2,12 +2,18 @@
 //! people and systems wipe.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::flags::StateSettings;
+
+/// Nobody else may enter.
+const MODE: u32 = 0o700;
+
+/// What each state folder has.
+const DATABASE: &str = "state.db";
 
 /// The folder that is wished for, or the usual one of this user.
 #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
@@ -23,12 +29,88 @@ pub(crate) fn state_dir(settings: &StateSettings) -> Result<PathBuf> {
     Ok(Path::new(&home).join(".local/share/quayfs"))
 }
 
-/// Makes it, for this user alone.
+/// Makes it, for this user alone. One that is there and that others may enter is closed to them, unless it has
+/// something of theirs: then it is refused.
 pub(crate) fn make_state_dir(dir: &Path) -> Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).with_context(|| {
+    fs::DirBuilder::new().recursive(true).mode(MODE).create(dir).with_context(|| {
         format!(
             "cannot make the state folder {}: choose another one with --cache-dir",
             dir.display()
         )
+    })?;
+    narrow(dir).with_context(|| {
+        format!(
+            "others may look into the state folder {}, which will have copies of the bucket's files: chmod \
+             700 it, or choose another one with --cache-dir",
+            dir.display()
+        )
     })
+}
+
+fn narrow(dir: &Path) -> Result<()> {
+    let mode = fs::metadata(dir)?.permissions().mode();
+    let of_others = mode & 0o077;
+    if of_others == 0 {
+        return Ok(());
+    }
+    if !is_ours_alone(dir)? {
+        bail!("it has files of others");
+    }
+    fs::set_permissions(dir, fs::Permissions::from_mode(MODE)).context("its mode cannot be changed")
+}
+
+/// Whether nobody else misses the folder when it is closed: it is a state folder, or has nothing in it but what the
+/// root of a disk has.
+fn is_ours_alone(dir: &Path) -> Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        if name == DATABASE {
+            return Ok(true);
+        }
+        if name != "lost+found" {
+            return Ok(dir.join(DATABASE).exists());
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::make_state_dir;
+
+    fn mode(dir: &Path) -> u32 {
+        fs::metadata(dir).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_state_folder_is_for_its_owner_alone() {
+        let scratch = tempfile::tempdir().unwrap();
+        let made = scratch.path().join("a/b");
+        make_state_dir(&made).unwrap();
+        assert_eq!(mode(&made), 0o700);
+        for (inside, is_taken) in
+            [(None, true), (Some("state.db"), true), (Some("lost+found"), true), (Some("x"), false)]
+        {
+            let dir = scratch.path().join(inside.unwrap_or("empty"));
+            fs::create_dir(&dir).unwrap();
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+            if let Some(name) = inside {
+                fs::write(dir.join(name), "").unwrap();
+            }
+            let made = make_state_dir(&dir);
+            assert_eq!(made.is_ok(), is_taken, "{inside:?}");
+            assert_eq!(mode(&dir), if is_taken { 0o700 } else { 0o755 }, "{inside:?}");
+            if let Err(refused) = made {
+                assert!(refused.to_string().contains("chmod 700"), "{refused}");
+            }
+        }
+        // What nobody else can enter may have anything.
+        let own = scratch.path().join("x");
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
+        make_state_dir(&own).unwrap();
+    }
 }

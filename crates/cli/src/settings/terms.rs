@@ -2,6 +2,7 @@
 //! from arguments.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -40,8 +41,22 @@ fn encryption(settings: &TermsSettings) -> Result<Encryption> {
 }
 
 fn customer_key(file: &PathBuf) -> Result<CustomerKey> {
+    check_secret(file).with_context(|| format!("--sse-key-file {}", file.display()))?;
     let bytes = read(file)?;
     CustomerKey::from_file(&bytes).with_context(|| format!("--sse-key-file {}", file.display()))
+}
+
+/// Refuses a file that others may read. One of somebody else's is his business as far as its group goes.
+fn check_secret(file: &PathBuf) -> Result<()> {
+    let found = fs::metadata(file)?;
+    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+    let forbidden = if is_ours { 0o077 } else { 0o007 };
+    let mode = found.mode() & 0o777;
+    // A pipe, such as that of a shell, is nobody else's.
+    if found.is_file() && mode & forbidden != 0 {
+        bail!("others may read it (its mode is {mode:03o}): chmod 600 it");
+    }
+    Ok(())
 }
 
 /// Authorities to believe: those of the settings, or of AWS's own variable for it.
@@ -66,6 +81,9 @@ fn read(file: &PathBuf) -> Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use mount::{Encryption, Payer};
 
     use super::super::given::Flags;
@@ -113,6 +131,11 @@ mod tests {
         let file = folder.path().join("key");
         std::fs::write(&file, b"0123456789abcdefghijklmnopqrstuv").unwrap();
         let given = [("sse-key-file", file.to_str().unwrap())];
+        for mode in [0o640, 0o604] {
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            assert!(refused(&given).contains("chmod 600"), "{mode:o}");
+        }
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let found = terms(&settings(&given)).unwrap();
         assert!(matches!(found.encryption, Encryption::Customer(_)));
         assert!(!format!("{found:?}").contains("MDEy"), "{found:?}");

@@ -5,6 +5,7 @@
 //! `quayfs` binary; `make test` sees to all three. `QUAYFS_LONG=1` makes some of them larger.
 #![cfg(test)]
 
+mod addresses;
 mod all_buckets;
 mod archive;
 mod attributes;
@@ -39,6 +40,7 @@ mod keeping;
 mod layers;
 mod listings;
 mod locks;
+mod logins;
 mod model;
 mod nextflow;
 mod numbers;

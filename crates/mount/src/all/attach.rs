@@ -169,6 +169,7 @@ fn told(error: &Error) -> Errno {
         Trouble::WrongRegion
         | Trouble::Unreachable
         | Trouble::Archived
+        | Trouble::Untrusted
         | Trouble::Busy
         | Trouble::Other => Errno::EIO,
     }

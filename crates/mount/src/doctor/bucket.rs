@@ -10,15 +10,17 @@ use bytes::Bytes;
 use futures::{StreamExt, future, stream};
 use parking_lot::Mutex;
 use remote::{
-    Capability, Condition, ErrorKind, Key, Learned, ListRequest, Metadata, Original, PartCopies,
-    PartNumber, PartTag, PutOptions, Remote, UploadId, Version,
+    Capability, Condition, ErrorKind, Key, Learned, ListOrder, ListRequest, Metadata, Original,
+    PartCopies, PartNumber, PartTag, PutOptions, Remote, UploadId, Version,
 };
 
 use super::capabilities;
 use super::disk::per_second;
 use super::finding::Finding;
+use super::permission::{self, Right};
 use crate::assemble;
 use crate::config::{Changes, Config};
+use crate::location::Location;
 
 /// How the name of what is uploaded in parts ends: that of an object that is there.
 const PARTS: &str = "a";
@@ -47,6 +49,7 @@ const CLOCK_MAX_SECONDS: u64 = 600;
 struct Trial {
     remote: Arc<dyn Remote>,
     learned: Arc<Learned>,
+    location: Location,
     clock: SystemClock,
     name: String,
     /// An upload in parts that has to be given up yet.
@@ -74,7 +77,8 @@ pub(super) async fn look(
     let name = format!("{NAME}{:016x}", Rng::from_entropy().id() >> 64);
     let (clock, is_stopped) = (SystemClock::new(), AtomicBool::new(false));
     let (upload, told) = (Mutex::default(), Arc::clone(&learned));
-    let trial = Trial { remote, learned: told, clock, name, upload, is_stopped };
+    let location = config.location.clone();
+    let trial = Trial { remote, learned: told, location, clock, name, upload, is_stopped };
     tell(trial.latency().await);
     if config.changes == Changes::Refused {
         tell(Finding::ok("bucket: put", "not tried: the configuration is read-only"));
@@ -142,6 +146,10 @@ impl Trial {
         }
     }
 
+    fn allow(&self, rights: &[Right]) -> String {
+        permission::allow(&self.location, rights)
+    }
+
     fn key(&self, end: &str) -> Key {
         Key::from(format!("{}{end}", self.name).as_str())
     }
@@ -162,11 +170,8 @@ impl Trial {
             let begun = self.clock.monotonic();
             match self.remote.head(&self.key("nothing")).await {
                 Err(error) if error.kind != ErrorKind::NotFound => {
-                    return denied(
-                        "store: latency",
-                        &error,
-                        "allow s3:GetObject and s3:ListBucket",
-                    );
+                    let advice = self.allow(&[Right::Read, Right::List]);
+                    return denied("store: latency", &error, &advice);
                 }
                 Ok(_) | Err(_) => took.push(self.clock.monotonic().saturating_sub(begun)),
             }
@@ -187,8 +192,9 @@ impl Trial {
         let version = match self.put("a", bytes.clone(), Condition::Always).await {
             Ok(version) => version,
             Err(error) => {
-                let advice = "to write, allow s3:PutObject; a mount with these is read-only";
-                tell(denied("bucket: put", &error, advice));
+                let allow = self.allow(&[Right::Write]);
+                let advice = format!("to write, {allow}; a mount with these is read-only");
+                tell(denied("bucket: put", &error, &advice));
                 return None;
             }
         };
@@ -200,7 +206,7 @@ impl Trial {
                 Finding::ok("bucket: get", "and read, as the version that it is")
             }
             Ok(_) => Finding::fail("bucket: get", "other bytes came back", "do not use this store"),
-            Err(error) => denied("bucket: get", &error, "allow s3:GetObject"),
+            Err(error) => denied("bucket: get", &error, &self.allow(&[Right::Read])),
         });
         Some(version)
     }
@@ -238,7 +244,10 @@ impl Trial {
                 Finding::warn(subject, "an object that is there was overwritten", advice)
             }
             (_, false, _) => Finding::warn(subject, "another version was overwritten", advice),
-            (_, _, Err(error)) => denied(subject, &error, "allow s3:PutObject with conditions"),
+            (_, _, Err(error)) => {
+                let advice = format!("{}, with conditions", self.allow(&[Right::Write]));
+                denied(subject, &error, &advice)
+            }
         });
     }
 
@@ -274,11 +283,10 @@ impl Trial {
         let copied = self.remote.copy(original, &self.key("b"), &Condition::Always).await;
         tell(match copied {
             Ok(_) => Finding::ok("bucket: copy", "inside the store: renames are quick"),
-            Err(error) => denied(
-                "bucket: copy",
-                &error,
-                "renames need it: allow s3:GetObject and s3:PutObject",
-            ),
+            Err(error) => {
+                let allow = self.allow(&[Right::Read, Right::Write]);
+                denied("bucket: copy", &error, &format!("renames need it: {allow}"))
+            }
         });
     }
 
@@ -289,7 +297,8 @@ impl Trial {
         let upload = match self.remote.upload_create(&key, &options).await {
             Ok(upload) => upload,
             Err(error) => {
-                tell(denied(subject, &error, "large files need it: allow s3:PutObject"));
+                let advice = format!("large files need it: {}", self.allow(&[Right::Write]));
+                tell(denied(subject, &error, &advice));
                 return;
             }
         };
@@ -323,8 +332,8 @@ impl Trial {
         let aborted = self.give_up_parts().await;
         tell(match (sent, aborted) {
             (Ok(_), Ok(())) => Finding::ok(subject, "begun, and given up"),
-            (Err(error), _) => denied(subject, &error, "allow s3:PutObject"),
-            (_, Err(error)) => denied(subject, &error, "allow s3:AbortMultipartUpload"),
+            (Err(error), _) => denied(subject, &error, &self.allow(&[Right::Write])),
+            (_, Err(error)) => denied(subject, &error, &self.allow(&[Right::Abort])),
         });
         tell(match copies {
             Some(Ok(())) => {
@@ -370,6 +379,10 @@ impl Trial {
 
     async fn order(&self, tell: &mut impl FnMut(Finding)) {
         let subject = "bucket: order of listings";
+        if self.remote.personality().naming.order == ListOrder::Unsorted {
+            tell(Finding::ok(subject, "none: folders are listed whole, and sorted here"));
+            return;
+        }
         let request = ListRequest {
             prefix: self.key(""),
             delimited: false,
@@ -378,7 +391,7 @@ impl Trial {
             entries_max: 10,
         };
         match self.remote.list(&request).await {
-            Err(error) => tell(denied(subject, &error, "allow s3:ListBucket")),
+            Err(error) => tell(denied(subject, &error, &self.allow(&[Right::List]))),
             Ok(page) => {
                 let keys: Vec<&Key> = page.entries.iter().map(remote::Entry::key).collect();
                 let want = [self.key("a"), self.key("b"), self.key("c")];
@@ -401,7 +414,7 @@ impl Trial {
         let bytes = vec![0x5a; usize::try_from(SPEED_BYTES).unwrap_or(0)];
         let begun = self.clock.monotonic();
         if let Err(error) = self.put("speed", bytes, Condition::Always).await {
-            tell(denied(subject, &error, "allow s3:PutObject"));
+            tell(denied(subject, &error, &self.allow(&[Right::Write])));
             return;
         }
         let write = per_second(SPEED_BYTES, self.clock.monotonic().saturating_sub(begun));
@@ -442,8 +455,8 @@ impl Trial {
         match failed {
             None => Finding::ok("bucket: delete", "what was tried is removed"),
             Some(error) => {
-                let advice =
-                    format!("allow s3:DeleteObject, and remove what begins with {}", self.name);
+                let allow = self.allow(&[Right::Delete]);
+                let advice = format!("{allow}, and remove what begins with {}", self.name);
                 denied("bucket: delete", &error, &advice)
             }
         }

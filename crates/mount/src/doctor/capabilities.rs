@@ -29,10 +29,6 @@ pub(super) fn look(config: &Config, learned: &Arc<Learned>) -> Finding {
              object in that moment is replaced";
         return Finding::warn(subject, seen, advice);
     }
-    if learned.lacks(Capability::SortedLists) {
-        let advice = "folders of more than a thousand entries may be shown incomplete";
-        return Finding::warn(subject, seen, advice);
-    }
     Finding::ok(subject, seen)
 }
 

@@ -7,6 +7,7 @@ mod disk;
 mod finding;
 mod machine;
 mod network;
+mod permission;
 mod trial;
 
 use std::time::Duration;

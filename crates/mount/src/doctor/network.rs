@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::finding::Finding;
+use super::permission;
 use crate::config::Config;
 use crate::location::Location;
 
@@ -20,6 +21,10 @@ pub(super) fn look(config: &Config, tell: &mut impl FnMut(Finding)) {
 /// Where the requests go, if they leave the machine.
 fn endpoint(config: &Config) -> Option<String> {
     match &config.location {
+        // Its own server is in no other zone, and known to the library only.
+        Location::S3 { bucket, .. } if permission::is_directory(bucket) => {
+            config.s3.endpoint.clone()
+        }
         Location::S3 { .. } => Some(config.s3.endpoint.clone().unwrap_or_else(|| {
             let region = config.s3.region.as_deref().unwrap_or("us-east-1");
             format!("https://s3.{region}.amazonaws.com")

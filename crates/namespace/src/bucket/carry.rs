@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use remote::{
-    Condition, Entry, Error, ErrorKind, Key, ListRequest, Meta, Original, Result, Version,
+    Condition, Entry, Error, ErrorKind, Key, ListOrder, ListRequest, Meta, Original, Result,
+    Version,
 };
 
 use super::ahead::{Ahead, Found};
@@ -365,7 +366,7 @@ impl Shared {
         if ours { self.remote.delete(&route.to.join(&rest)).await } else { Ok(()) }
     }
 
-    /// Every object below `prefix`, in the order of the keys, page by page.
+    /// Every object below `prefix`, page by page, in the order of the keys if the store has one.
     pub(super) fn objects(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
         let remote = Arc::clone(&self.remote);
         let prefix = prefix.clone();
@@ -398,13 +399,21 @@ impl Shared {
 
     /// Every object on the way, with what is at its destination.
     fn pairs(
-        &self,
+        self: &Arc<Self>,
         route: &Route,
         destination: Destination,
     ) -> BoxStream<'static, Result<(Found, Option<Meta>)>> {
         let from = self.objects(&route.from);
         match destination {
             Destination::Free => from.map_ok(|found| (found, None)).boxed(),
+            Destination::Begun if self.remote.personality().naming.order == ListOrder::Unsorted => {
+                let (shared, route) = (Arc::clone(self), route.clone());
+                let pairs = from.and_then(move |found| {
+                    let (shared, to) = (Arc::clone(&shared), route.to.join(&found.0));
+                    async move { Ok((found, there(shared.remote.head(&to).await)?)) }
+                });
+                pairs.boxed()
+            }
             Destination::Begun => {
                 let to = Ahead::of(self.objects(&route.to));
                 let pairs = stream::try_unfold((from, to), |(mut from, mut to)| async move {

@@ -173,7 +173,8 @@ impl Shared {
             Ask::FirstPage => Some(Scope::First),
             Ask::PageFrom => match self.remote.personality().naming.order {
                 ListOrder::Keys => Some(Scope::From(name.clone())),
-                ListOrder::Folded => None,
+                // No page begins with a name where keys have no order.
+                ListOrder::Folded | ListOrder::Unsorted => None,
             },
         };
         if let Some(scope) = scope {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::Ino;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared as SharedFuture};
-use remote::Key;
+use remote::{Key, ListOrder};
 
 use super::attributes::dress::Sight;
 use super::changes::Ticket;
@@ -105,6 +105,10 @@ impl Shared {
         };
         let mut page =
             self.remote.list(&request).await.map_err(|error| Error::remote(trip.op, error))?;
+        if page.next.is_some() && self.remote.personality().naming.order == ListOrder::Unsorted {
+            // What else there is of any name may be on another page.
+            page.entries.clear();
+        }
         self.dress(trip.op, &trip.prefix, &mut page, sight).await?;
         let last = page.entries.last().map(|entry| rest_of(&trip.prefix, entry.key()));
         let mut told = Told::default();

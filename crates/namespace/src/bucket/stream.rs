@@ -62,8 +62,10 @@ impl Shared {
         if let Some(listing) = state.stream_to_join(dir, now, ttl) {
             return Ok(listing);
         }
-        // Where nothing is believed nobody would hear what is told of the others.
-        let how = if ttl.is_zero() {
+        // Where nothing is believed nobody would hear what is told of the others, and where keys have no order
+        // nothing follows a folder.
+        let is_sorted = self.remote.personality().naming.order != ListOrder::Unsorted;
+        let how = if ttl.is_zero() || !is_sorted {
             How::Alone
         } else {
             state.walk.list(&prefix, now, ttl.max(SOON_MIN))
@@ -227,7 +229,8 @@ impl Shared {
         let request = ListRequest { continuation, ..listing::page(&prefix, start_after) };
         let ticket = began.unwrap_or_else(|| Arc::new(self.changes.ticket()));
         let as_of = self.clock.monotonic();
-        let page = self.remote.list(&request).await.map_err(|error| Error::remote(OP, error))?;
+        let page = remote::in_order(self.remote.as_ref(), &request).await;
+        let page = page.map_err(|error| Error::remote(OP, error))?;
         // A store that hands out the same mark again would be listed for ever.
         if page.next.is_some() && page.next == request.continuation {
             let kind = remote::ErrorKind::Corrupt;

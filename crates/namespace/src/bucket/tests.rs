@@ -18,6 +18,7 @@ mod races;
 mod requests;
 mod stand_in;
 mod stubs;
+mod unsorted;
 mod unwritable;
 mod walks;
 mod writers;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use base::{Attr, Ino, ManualClock, Name, Share};
 use remote::fake::{Fake, Op};
-use remote::{Folder, Key, Metadata, PutOptions, Remote};
+use remote::{Folder, Key, ListOrder, Metadata, Naming, Personality, PutOptions, Remote};
 
 use super::{Bucket, BucketOptions};
 use crate::conformance::{self, Volume};
@@ -176,6 +177,23 @@ async fn a_bucket_that_is_never_believed_keeps_the_promises_of_namespaces() {
             ..BucketOptions::default()
         };
         let bench = Bench::over(Fake::new(), options);
+        Volume { namespace: Arc::new(bench.bucket), remote: Arc::new(bench.fake) }
+    })
+    .await;
+}
+
+/// A store that lists keys in no order, two at a time.
+fn without_order() -> Fake {
+    let naming = Naming { order: ListOrder::Unsorted, ..Naming::OF_KEYS };
+    let fake = Fake::with(Personality { naming, ..Fake::new().personality() });
+    fake.short_pages(2);
+    fake
+}
+
+#[tokio::test]
+async fn a_bucket_without_order_keeps_the_promises_of_namespaces() {
+    conformance::run(|| {
+        let bench = Bench::over(without_order(), BucketOptions::default());
         Volume { namespace: Arc::new(bench.bucket), remote: Arc::new(bench.fake) }
     })
     .await;

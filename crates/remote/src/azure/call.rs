@@ -9,6 +9,7 @@ use http::Method;
 use ring::hmac;
 
 use crate::http::{Answer, Http, Request, encode_path, http_date, query};
+use crate::there::{Skew, There};
 use crate::token::Tokens;
 use crate::{Error, ErrorKind, Key, Result, Secret};
 
@@ -91,7 +92,7 @@ impl<'a> Call<'a> {
 /// Where the container is, and who asks.
 pub(super) struct Container {
     http: Http,
-    clock: Arc<dyn Clock>,
+    there: There,
     account: String,
     /// Scheme and host.
     origin: String,
@@ -154,7 +155,7 @@ impl Container {
         };
         Ok(Container {
             http,
-            clock,
+            there: There::new(clock),
             account: options.account.clone(),
             origin: format!("{scheme}://{host}"),
             path,
@@ -237,10 +238,19 @@ impl Container {
                 self.send_signed(call, &path, None).await?
             }
         };
+        let skew = self.there.learn(answer.header("date"));
         if answer.is_success() || answer.status() == 304 {
             return Ok(answer);
         }
-        Err(fault::of_answer(op, key, answer, self.clock.wall().secs).await)
+        let error = fault::of_answer(op, key, answer, self.there.wall().secs).await;
+        let is_key = matches!(self.signer, Signer::Key(_));
+        Err(match skew {
+            // Perhaps for this alone.
+            Skew::Other if is_key && error.kind == ErrorKind::Denied => {
+                Error { kind: ErrorKind::Transient { retry_after: None }, ..error }
+            }
+            Skew::Other | Skew::Same => error,
+        })
     }
 
     async fn token(&self, tokens: &Tokens, op: &'static str, key: &Key) -> Result<Secret> {
@@ -255,7 +265,7 @@ impl Container {
         token: Option<&Secret>,
     ) -> Result<Answer> {
         let Call { op, key, method, door, query: pairs, mut headers, body, work_bytes } = call;
-        let now = self.clock.wall();
+        let now = self.there.wall();
         headers.push(("x-ms-version".to_owned(), SERVICE_VERSION.to_owned()));
         headers.push(("x-ms-date".to_owned(), http_date(now)));
         if let Some(token) = token {

@@ -8,6 +8,7 @@ use http::Method;
 
 use crate::Secret;
 use crate::http::{Http, Request, encode};
+use crate::there::There;
 use crate::token::{Giver, Outcome, Refused, Source, TokenFile, Tokens, asked, form, granted};
 
 /// What a token is for.
@@ -73,7 +74,8 @@ impl Entra {
     }
 
     pub(super) fn tokens(&self, http: Http, clock: Arc<dyn Clock>) -> Tokens {
-        let asker = Asker { http, clock: Arc::clone(&clock), whom: self.clone() };
+        let there = There::new(Arc::clone(&clock));
+        let asker = Asker { http, clock: Arc::clone(&clock), there, whom: self.clone() };
         Tokens::new(Arc::new(asker), clock)
     }
 }
@@ -81,6 +83,7 @@ impl Entra {
 struct Asker {
     http: Http,
     clock: Arc<dyn Clock>,
+    there: There,
     whom: Entra,
 }
 
@@ -110,7 +113,7 @@ impl Source for Asker {
                     (request.header("x-identity-header", secret.reveal()), Giver::Machine)
                 }
             };
-            let body = asked(&self.http, request, giver).await?;
+            let body = asked((&self.http, &self.there), request, giver).await?;
             granted(&body, now_secs)
         }
         .boxed()

@@ -43,6 +43,21 @@ pub(super) fn list<T>(
     Page { entries, next: None }
 }
 
+/// A page in an order of its own: the last keys come first, though each page is sorted in itself.
+pub(super) fn backwards(request: &ListRequest, mut list: impl FnMut(&ListRequest) -> Page) -> Page {
+    let all = ListRequest { continuation: None, entries_max: u16::MAX, ..request.clone() };
+    let Page { mut entries, next } = list(&all);
+    assert!(next.is_none() && request.start_after.is_none(), "more than there is here");
+    if let Some(token) = &request.continuation {
+        let before = decode(token);
+        entries.retain(|entry| entry.key().as_bytes() < &before[..]);
+    }
+    let first = entries.len().saturating_sub(usize::from(request.entries_max.max(1)));
+    let page = entries.split_off(first);
+    let next = page.first().filter(|_| !entries.is_empty()).map(|first| encode(first.key()));
+    Page { entries: page, next }
+}
+
 fn encode(key: &Key) -> String {
     key.as_bytes().iter().map(|&byte| char::from(byte)).collect()
 }

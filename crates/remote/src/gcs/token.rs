@@ -15,6 +15,7 @@ use ring::signature::RSA_PKCS1_SHA256;
 use serde::Deserialize;
 
 use crate::http::{Http, Request};
+use crate::there::There;
 use crate::token::{
     Giver, Outcome, Refused, Source, Tokens, asked, form, granted, no_token, refused, token,
 };
@@ -59,7 +60,8 @@ impl TokensOf {
             | GcsCredentials::Federated(_)
             | GcsCredentials::Impersonated { .. } => {
                 let who = Who::new(credentials)?;
-                let asker = Asker { http, clock: Arc::clone(&clock), who };
+                let there = There::new(Arc::clone(&clock));
+                let asker = Asker { http, clock: Arc::clone(&clock), there, who };
                 TokensOf::Giver(Tokens::new(Arc::new(asker), clock))
             }
         })
@@ -98,6 +100,8 @@ impl TokensOf {
 struct Asker {
     http: Http,
     clock: Arc<dyn Clock>,
+    /// The time at who hands out tokens, who believe nobody who says another.
+    there: There,
     who: Who,
 }
 
@@ -145,6 +149,10 @@ impl Source for Asker {
 }
 
 impl Asker {
+    async fn asked(&self, request: Request, giver: Giver) -> Result<Bytes, Refused> {
+        asked((&self.http, &self.there), request, giver).await
+    }
+
     fn token_for<'a>(&'a self, who: &'a Who, scope: &'a str) -> BoxFuture<'a, Outcome> {
         // One may act for another, who acts for a third.
         async move {
@@ -152,7 +160,8 @@ impl Asker {
             let (request, giver) = match who {
                 Who::Machine(url) => (of_machine(url), Giver::Machine),
                 Who::Account(account, key) => {
-                    (of_account(account, key, (scope, now_secs))?, Giver::Server)
+                    let there_secs = self.there.wall().secs;
+                    (of_account(account, key, (scope, there_secs))?, Giver::Server)
                 }
                 Who::User(url, fields) => {
                     let fields = fields.iter().map(|(name, value)| (*name, value.reveal()));
@@ -165,11 +174,13 @@ impl Asker {
                 }
                 Who::Impersonated(by, url) => {
                     let by = self.token_for(by, SCOPE_OF_OTHERS).await?;
-                    let body = asked(&self.http, of_other(url, &by.text, scope), Giver::Server);
-                    return granted_for_other(&body.await?).ok_or_else(no_token);
+                    let body = self.asked(of_other(url, &by.text, scope), Giver::Server);
+                    let body = body.await?;
+                    let ends = |secs| self.there.here_secs(secs);
+                    return granted_for_other(&body, ends).ok_or_else(no_token);
                 }
             };
-            granted(&asked(&self.http, request, giver).await?, now_secs)
+            granted(&self.asked(request, giver).await?, now_secs)
         }
         .boxed()
     }
@@ -187,7 +198,7 @@ impl Asker {
                 for (name, value) in headers {
                     request = request.header(name, value.reveal());
                 }
-                let body = asked(&self.http, request, Giver::Server).await?;
+                let body = self.asked(request, Giver::Server).await?;
                 String::from_utf8(body.to_vec()).map_err(|_| no_token())?
             }
         };
@@ -241,10 +252,10 @@ struct GrantedForOther {
     expire_time: String,
 }
 
-fn granted_for_other(body: &Bytes) -> Option<crate::token::Token> {
+fn granted_for_other(body: &Bytes, here_secs: impl Fn(i64) -> i64) -> Option<crate::token::Token> {
     let granted: GrantedForOther = serde_json::from_slice(body).ok()?;
     let ends = DateTime::from_str(&granted.expire_time, Format::DateTimeWithOffset).ok()?;
-    token(granted.access_token, ends.secs())
+    token(granted.access_token, here_secs(ends.secs()))
 }
 
 /// The token in what a credential source says.

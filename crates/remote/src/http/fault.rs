@@ -12,6 +12,8 @@ const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
 pub(crate) enum Failure {
     /// The server could not be reached.
     Unreachable(String),
+    /// The server's certificate is not believed.
+    Untrusted(String),
     /// Something took too long.
     Timeout(&'static str),
     /// The connection broke.
@@ -27,35 +29,70 @@ pub(crate) enum Failure {
 impl Failure {
     pub(super) fn of_client(error: &hyper_util::client::legacy::Error) -> Failure {
         let words = chain(error);
+        if is_untrusted(error) {
+            return Failure::Untrusted(words);
+        }
         if error.is_connect() { Failure::Unreachable(words) } else { Failure::Broken(words) }
     }
 
     /// What happened, in words that name nothing of the request.
     pub(crate) fn words(self) -> String {
         match self {
-            Failure::Unreachable(words) | Failure::Broken(words) | Failure::Malformed(words) => {
-                words
-            }
+            Failure::Unreachable(words)
+            | Failure::Untrusted(words)
+            | Failure::Broken(words)
+            | Failure::Malformed(words) => words,
             Failure::Timeout(words) => words.to_owned(),
             Failure::Page => "a page for people instead of an answer".to_owned(),
             Failure::TooLarge => "the answer is larger than an answer may be".to_owned(),
         }
     }
 
+    /// What a person should look at.
+    pub(crate) fn trouble(&self) -> Trouble {
+        match self {
+            Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Broken(_) | Failure::Page => {
+                Trouble::Unreachable
+            }
+            Failure::Untrusted(_) => Trouble::Untrusted,
+            Failure::TooLarge | Failure::Malformed(_) => Trouble::Other,
+        }
+    }
+
     /// The same as an error of a call.
     pub(crate) fn into_error(self, op: &'static str, key: &Key) -> Error {
-        let (kind, code, trouble) = match self {
-            Failure::Unreachable(_) => (TRANSIENT, "ConnectionFailed", Trouble::Unreachable),
-            Failure::Timeout(_) => (TRANSIENT, "Timeout", Trouble::Unreachable),
-            Failure::Broken(_) => (TRANSIENT, "ConnectionBroke", Trouble::Unreachable),
-            Failure::Page => (TRANSIENT, "PageInstead", Trouble::Unreachable),
-            Failure::TooLarge => (ErrorKind::Corrupt, "AnswerTooLarge", Trouble::Other),
-            Failure::Malformed(_) => (ErrorKind::Unsupported, "BadRequest", Trouble::Other),
+        let trouble = self.trouble();
+        let (kind, code) = match self {
+            Failure::Unreachable(_) => (TRANSIENT, "ConnectionFailed"),
+            Failure::Untrusted(_) => (TRANSIENT, "CertificateNotTrusted"),
+            Failure::Timeout(_) => (TRANSIENT, "Timeout"),
+            Failure::Broken(_) => (TRANSIENT, "ConnectionBroke"),
+            Failure::Page => (TRANSIENT, "PageInstead"),
+            Failure::TooLarge => (ErrorKind::Corrupt, "AnswerTooLarge"),
+            Failure::Malformed(_) => (ErrorKind::Unsupported, "BadRequest"),
         };
         let (code, message) = (code.to_owned(), self.words());
         let said = ProviderError { code, message, request_id: None, trouble };
         Error::new(kind, op, key).because(said)
     }
+}
+
+/// Whether somewhere behind the error is a certificate that is not believed.
+pub(crate) fn is_untrusted(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let is_certificate = matches!(
+            error.downcast_ref::<rustls::Error>(),
+            Some(rustls::Error::InvalidCertificate(_))
+        );
+        // One of the system's hides what it was made of from those who ask for its cause.
+        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if is_certificate || inside.is_some_and(|inside| is_untrusted(inside)) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 /// The error and what caused it, on one line.

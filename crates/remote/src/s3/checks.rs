@@ -7,7 +7,7 @@ use super::direct::Call;
 use super::server::PartChecks;
 use super::shown::CRC32C;
 use super::terms::Purpose;
-use super::{S3, fault, name};
+use super::{S3, name};
 use crate::capabilities::{Capability, Has, is_not_implemented};
 use crate::http::Answer;
 use crate::{Error, ErrorKind, Key, PutOptions, Result, UploadId};
@@ -77,7 +77,8 @@ impl S3 {
         options: &PutOptions,
         announced: Option<ChecksumAlgorithm>,
     ) -> Result<UploadId> {
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::New(key));
+        let request = way
             .client
             .create_multipart_upload()
             .bucket(&self.bucket)
@@ -85,8 +86,8 @@ impl S3 {
             .set_checksum_algorithm(announced)
             .set_metadata(Some(options.metadata.clone().into_iter().collect()))
             .customize();
-        let request = self.on_terms(request, Purpose::New(key));
-        let begun = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
+        let request = self.on_terms(request, purpose);
+        let begun = self.ask((&way, purpose), (op, key), request.send()).await?;
         let missing = || Error::new(ErrorKind::Corrupt, op, key).because("the answer has no id");
         begun.upload_id.map(UploadId).ok_or_else(missing)
     }

@@ -24,6 +24,7 @@ use aws_sdk_s3::config::{
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 
+use super::directory::{self, is_directory};
 use super::page::NoPages;
 use super::route::Routes;
 use super::terms::S3Terms;
@@ -152,7 +153,9 @@ pub(super) async fn client(options: &S3Options) -> (Client, Option<SharedCredent
     let region = region(options, &metadata_service).await;
     let (client, provider) =
         client_in(options, &http, metadata_service.clone(), region.clone()).await;
-    if options.endpoint.is_some() {
+    // A directory bucket is where its name says, and an access point of many regions is in none.
+    let is_placed = is_directory(&options.bucket) || is_of_many_regions(&options.bucket);
+    if options.endpoint.is_some() || is_placed {
         return (client, provider);
     }
     match bucket_region(&client, &options.bucket).await {
@@ -296,6 +299,9 @@ async fn region(options: &S3Options, metadata_service: &imds::Client) -> Region 
     if let Some(region) = &options.region {
         return Region::new(region.clone());
     }
+    if let Some(region) = directory::region(&options.bucket) {
+        return Region::from_static(region);
+    }
     let profile = match &options.credentials {
         Credentials::Profile(name) => ProfileFileRegionProvider::builder().profile_name(name),
         Credentials::Default | Credentials::Anonymous | Credentials::Static { .. } => {
@@ -313,6 +319,17 @@ async fn region(options: &S3Options, metadata_service: &imds::Client) -> Region 
         }
     };
     region.unwrap_or_else(|| Region::from_static(REGION_ELSE))
+}
+
+/// Whether it is the ARN of an access point of many regions, which names none.
+fn is_of_many_regions(bucket: &str) -> bool {
+    bucket.starts_with("arn:") && bucket.split(':').nth(3) == Some("")
+}
+
+/// The same client in another region.
+pub(super) fn in_region(client: &Client, region: &str) -> Client {
+    let region = Region::new(region.to_owned());
+    Client::from_conf(client.config().to_builder().region(region).build())
 }
 
 /// Where the bucket says it is; it says so even to those whom it lets do nothing else.
@@ -365,7 +382,14 @@ fn client_through(proxy: ProxyConfig, tls_context: tls::TlsContext) -> SharedHtt
 
 #[cfg(test)]
 mod tests {
-    use super::Credentials;
+    use super::{Credentials, is_of_many_regions};
+
+    #[test]
+    fn an_access_point_of_many_regions_names_none() {
+        assert!(is_of_many_regions("arn:aws:s3::1:accesspoint/m.mrap"));
+        assert!(!is_of_many_regions("arn:aws:s3:eu-west-1:1:accesspoint/lab"));
+        assert!(!is_of_many_regions("a-bucket"));
+    }
 
     #[test]
     fn a_secret_is_not_in_the_log() {

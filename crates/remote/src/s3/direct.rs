@@ -9,13 +9,13 @@ use bytes::Bytes;
 use http::Method;
 
 use super::fault;
-use super::keys::Keys;
+use super::keys::{Keys, system_time_of};
 use super::named::{self, name};
 use super::place::Place;
-use super::sign::{self, Payload, Unsigned};
+use super::sign::{self, Payload, Signer, Unsigned};
 use super::terms::Header;
-use super::there::{Skew, There};
 use crate::http::{Answer, Http, Request, encode_path, parse_http_date, query};
+use crate::there::{Skew, There};
 use crate::{Error, ErrorKind, Key, Meta, Metadata, Result, Version};
 
 /// What the name of a header begins with that is part of an object's metadata.
@@ -35,6 +35,8 @@ pub(super) struct Call<'a> {
     target: Target,
     key: &'a Key,
     method: Method,
+    /// What of it is asked for, or done with it, if that has a name: it stands for the query.
+    resource: Option<&'static str>,
     query: Vec<(&'static str, String)>,
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -43,7 +45,7 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     pub(super) fn new(op: &'static str, method: Method, key: &'a Key) -> Call<'a> {
         let (query, headers, body) = (Vec::new(), Vec::new(), Bytes::new());
-        Call { op, target: Target::Object, key, method, query, headers, body }
+        Call { op, target: Target::Object, key, method, resource: None, query, headers, body }
     }
 
     /// A question to the bucket itself about keys that begin with `prefix`.
@@ -53,6 +55,11 @@ impl<'a> Call<'a> {
         query: Vec<(&'static str, String)>,
     ) -> Call<'a> {
         Call { target: Target::Bucket, query, ..Call::new(op, Method::GET, prefix) }
+    }
+
+    pub(super) fn resource(mut self, name: &'static str) -> Call<'a> {
+        self.resource = Some(name);
+        self
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Call<'a> {
@@ -97,11 +104,12 @@ pub(super) struct Asker {
     pub(super) http: Http,
     pub(super) there: Arc<There>,
     /// As whom; `None` is no one.
-    pub(super) keys: Option<Arc<Keys>>,
+    pub(super) keys: Option<(Signer, Arc<Keys>)>,
     pub(super) payload: Payload,
 }
 
 /// The way to a bucket.
+#[derive(Clone)]
 pub(super) struct Direct {
     asker: Asker,
     place: Place,
@@ -118,28 +126,34 @@ impl Direct {
         Direct { asker, place }
     }
 
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Sends a call for the object of its key; an answer that is no success is an error, but for 304.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer> {
-        let Call { op, target, key, method, query: pairs, mut headers, body } = call;
+        let Call { op, target, key, method, resource, query: pairs, mut headers, body } = call;
         let Asker { http, there, keys, payload } = &self.asker;
         let path = match target {
             Target::Object => encode_path(name(op, key)?.as_bytes()),
             Target::Bucket => String::new(),
         };
-        let url = format!("{}{path}{}", self.place.url, query(&pairs));
-        let mut signer = None;
-        if let (Some(region), Some(keys)) = (&self.place.region, keys) {
+        let query = resource.map_or_else(|| query(&pairs), |name| format!("?{name}"));
+        let url = format!("{}{path}{query}", self.place.url);
+        let mut used = None;
+        if let Some((signer, keys)) = keys {
             let credentials =
                 keys.now().await.map_err(|error| fault::of_credentials(op, key, &error))?;
             let hash = sign::hash(&body, *payload).await;
-            let (headers_now, time) = (&headers[..], there.now());
+            let (headers_now, time) = (&headers[..], system_time_of(there.wall()));
             let unsigned =
                 Unsigned { method: &method, url: &url, headers: headers_now, hash: &hash };
-            let signed = sign::signature(&unsigned, &credentials, (region, time));
+            let signed =
+                sign::signature(&unsigned, (*signer, &credentials), (&self.place.scope, time));
             headers.extend(signed.map_err(|error| {
                 Error::new(ErrorKind::Unsupported, op, key).because(error.to_string())
             })?);
-            signer = Some((keys, credentials));
+            used = Some((keys, credentials));
         }
         let request = Request { headers, ..Request::new(method, url).body(body) };
         let sent = http.send(request).await;
@@ -149,15 +163,11 @@ impl Direct {
             return Ok(answer);
         }
         let error = fault::of_answer(op, key, answer).await;
-        let is_denied = error.kind == ErrorKind::Denied;
-        match (skew, signer) {
+        match (skew, used) {
             // Perhaps for this alone.
-            (Skew::Other, _) if is_denied => Err(fault::in_passing(error)),
-            (Skew::Same, Some((keys, credentials)))
-                if is_denied && error.trouble().is_of_credentials() =>
-            {
-                let is_over = keys.renewed(&credentials).await;
-                Err(if is_over { fault::in_passing(error) } else { error })
+            (Skew::Other, _) if error.kind == ErrorKind::Denied => Err(fault::in_passing(error)),
+            (Skew::Same, Some((keys, credentials))) => {
+                Err(keys.put_right(Some(&credentials), error).await)
             }
             (Skew::Other | Skew::Same, _) => Err(error),
         }

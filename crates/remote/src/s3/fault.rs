@@ -1,12 +1,14 @@
 //! What S3's errors ask of the caller: one table of codes, one of statuses.
 
+use std::fmt;
+
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::config::http::HttpResponse;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::RequestId as _;
 
 use super::there::WrongTime;
-use crate::http::{Answer, parse_http_date, retry_after};
+use crate::http::{Answer, is_untrusted, parse_http_date, retry_after};
 use crate::{Condition, Error, ErrorKind, Key, ProviderError, Trouble, xml};
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
@@ -19,11 +21,13 @@ pub(super) fn of_call<E>(op: &'static str, key: &Key, error: &SdkError<E, HttpRe
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
+    let mut told = None;
     let (kind, provider) = match error {
         _ if find::<WrongTime>(error).is_some() => {
             (TRANSIENT, said("RequestTimeTooSkewed", error, Trouble::BadCredentials))
         }
         SdkError::ServiceError(service) => {
+            told = elsewhere(service.raw());
             of_raw(service.raw(), service.err().code(), service.err().message())
         }
         SdkError::ResponseError(unreadable) => {
@@ -32,6 +36,9 @@ where
             (if kind == ErrorKind::Unavailable { TRANSIENT } else { kind }, provider)
         }
         SdkError::TimeoutError(_) => (TRANSIENT, said("Timeout", error, Trouble::Unreachable)),
+        SdkError::DispatchFailure(_) if is_untrusted(error) => {
+            (TRANSIENT, said("CertificateNotTrusted", error, Trouble::Untrusted))
+        }
         SdkError::DispatchFailure(failure) if failure.is_io() || failure.is_timeout() => {
             (TRANSIENT, said("ConnectionFailed", error, Trouble::Unreachable))
         }
@@ -41,11 +48,67 @@ where
         SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) | _ => of_local(error),
     };
     let request_id = error.request_id().map(str::to_owned);
-    Error::new(kind, op, key).because(ProviderError { request_id, ..provider })
+    saying(Error::new(kind, op, key), ProviderError { request_id, ..provider }, told)
+}
+
+/// The region that an answer of the library's names.
+fn elsewhere(raw: &HttpResponse) -> Option<String> {
+    let root = raw.body().bytes().and_then(xml::parse);
+    let in_text = root.as_ref().and_then(|root| root.text_of("Region"));
+    region(raw.status().as_u16(), raw.headers().get("x-amz-bucket-region"), in_text)
+}
+
+/// The region in which the bucket is, if an answer of this status says that it is not where it was asked for.
+/// Others name it as well, of a bucket that is where it should be.
+fn region(status: u16, header: Option<&str>, in_text: Option<&str>) -> Option<String> {
+    let region = in_text.or(header).map(str::trim).filter(|region| is_region(region));
+    [301, 307, 308, 400].contains(&status).then_some(region)?.map(str::to_owned)
+}
+
+/// It becomes part of the names of servers.
+fn is_region(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
+/// The store's words, and the region that it named.
+#[derive(Debug)]
+struct Elsewhere {
+    region: String,
+    said: ProviderError,
+}
+
+impl fmt::Display for Elsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.said.fmt(f)
+    }
+}
+
+impl std::error::Error for Elsewhere {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.said)
+    }
+}
+
+fn saying(error: Error, said: ProviderError, told: Option<String>) -> Error {
+    match told {
+        Some(region) => error.because(Elsewhere { region, said }),
+        None => error.because(said),
+    }
+}
+
+/// The region that the store said the bucket is in.
+pub(super) fn region_told(error: &Error) -> Option<&str> {
+    find::<Elsewhere>(error).map(|elsewhere| &elsewhere.region[..])
 }
 
 /// A failure before anything was sent: most likely there are no credentials.
 fn of_local(error: &(dyn std::error::Error + 'static)) -> (ErrorKind, ProviderError) {
+    // A directory bucket was asked for a session before.
+    if let Some(of_session) = find::<Error>(error) {
+        let other = || said("SessionFailed", of_session, Trouble::Other);
+        return (of_session.kind, of_session.provider_error().cloned().unwrap_or_else(other));
+    }
     let credentials = find::<CredentialsError>(error);
     match credentials {
         Some(CredentialsError::CredentialsNotLoaded(_)) => {
@@ -82,7 +145,8 @@ pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer) -> Er
     let text = |name| said.as_ref().and_then(|said| said.text_of(name));
     let (kind, provider) = of_status(status, header, (text("Code"), text("Message")));
     let request_id = header("x-amz-request-id").map(str::to_owned);
-    Error::new(kind, op, key).because(ProviderError { request_id, ..provider })
+    let told = region(status, header("x-amz-bucket-region"), text("Region"));
+    saying(Error::new(kind, op, key), ProviderError { request_id, ..provider }, told)
 }
 
 /// As `error`; what is to be replaced and is not there has been changed.
@@ -91,9 +155,8 @@ pub(super) fn of_replacing(error: Error, condition: &Condition) -> Error {
     if is_gone { Error { kind: ErrorKind::Changed, ..error } } else { error }
 }
 
-fn code_of(error: &Error) -> Option<&str> {
-    let provider = error.source.as_ref()?.downcast_ref::<ProviderError>()?;
-    Some(&provider.code)
+pub(super) fn code_of(error: &Error) -> Option<&str> {
+    error.provider_error().map(|said| &said.code[..])
 }
 
 /// As `error`, of which the reason is known and does not hold any more.
@@ -243,7 +306,7 @@ fn find<'a, T: std::error::Error + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{TRANSIENT, kind_of_code, kind_of_status};
+    use super::{TRANSIENT, kind_of_code, kind_of_status, region};
     use crate::{ErrorKind, Trouble};
 
     #[test]
@@ -263,6 +326,23 @@ mod tests {
             assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");
         }
         assert_eq!(kind_of_code("SomethingNew"), None);
+    }
+
+    #[test]
+    fn a_region_counts_only_where_the_bucket_is_not_where_it_was_asked_for() {
+        let west = || Some("us-west-1".to_owned());
+        for (status, header, in_text, want) in [
+            (301, Some("us-west-1"), None, west()),
+            (400, Some("us-west-1"), None, west()),
+            (400, None, Some(" us-west-1 "), west()),
+            (400, Some("other"), Some("us-west-1"), west()),
+            (403, Some("us-west-1"), None, None),
+            (301, None, None, None),
+            (301, Some("evil.example/"), None, None),
+            (301, Some(""), None, None),
+        ] {
+            assert_eq!(region(status, header, in_text), want, "{status} {header:?} {in_text:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::identity::{Identified, Identity, shortened};
 #[async_trait]
 impl Identified for S3 {
     async fn identity(&self) -> Option<Identity> {
-        let Some(keys) = &self.asker.keys else { return Some(Identity::anonymous()) };
+        let Some(keys) = self.ways.account() else { return Some(Identity::anonymous()) };
         let credentials = keys.now().await.ok()?;
         let expires = credentials.expiry().and_then(|end| end.duration_since(UNIX_EPOCH).ok());
         Some(Identity {

@@ -5,14 +5,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
+use aws_credential_types::provider::future::ProvideCredentials as Providing;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use base::Clock;
+use base::{Clock, Timestamp};
 use futures::future::{Either, select};
 use parking_lot::RwLock;
 use tokio::sync::Mutex;
 
+use super::fault;
+use crate::{Error, ErrorKind};
+
 /// So long before they end, credentials are asked for again.
 const EARLY: Duration = Duration::from_mins(5);
+
+/// Likewise those of sessions, which last five minutes.
+const EARLY_IN_SESSION: Duration = Duration::from_mins(1);
 
 /// How long credentials are used that do not say when they end: files may have others then.
 const ENDLESS_MAX: Duration = Duration::from_mins(15);
@@ -29,6 +36,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Keys {
     provider: SharedCredentialsProvider,
     clock: Arc<dyn Clock>,
+    /// So long before they end they are asked for again.
+    early: Duration,
     known: RwLock<Option<Known>>,
     /// Held by who asks for them: others wait for the answer.
     asking: Mutex<()>,
@@ -46,7 +55,12 @@ struct Known {
 impl Keys {
     /// Those of `provider`.
     pub(super) fn new(provider: SharedCredentialsProvider, clock: Arc<dyn Clock>) -> Keys {
-        Keys { provider, clock, known: RwLock::default(), asking: Mutex::default() }
+        Keys { provider, clock, early: EARLY, known: RwLock::default(), asking: Mutex::default() }
+    }
+
+    /// Those of sessions, which `provider` begins.
+    pub(super) fn of_sessions(provider: SharedCredentialsProvider, clock: Arc<dyn Clock>) -> Keys {
+        Keys { early: EARLY_IN_SESSION, ..Keys::new(provider, clock) }
     }
 
     /// The credentials of now.
@@ -77,7 +91,7 @@ impl Keys {
 
     /// The store does not take `refused`. Whether there are others now: who gives them out is asked, but
     /// not all the time.
-    pub(super) async fn renewed(&self, refused: &Credentials) -> bool {
+    async fn renewed(&self, refused: &Credentials) -> bool {
         let _asking = self.asking.lock().await;
         let known = self.known.read().clone();
         if let Some(known) = known {
@@ -98,6 +112,15 @@ impl Keys {
                 self.know(refused, AGAIN_AFTER);
                 false
             }
+        }
+    }
+
+    /// As `error`, or in passing if the store has refused `used`, and there are others now.
+    pub(super) async fn put_right(&self, used: Option<&Credentials>, error: Error) -> Error {
+        let is_refused = error.kind == ErrorKind::Denied && error.trouble().is_of_credentials();
+        match used {
+            Some(used) if is_refused && self.renewed(used).await => fault::in_passing(error),
+            Some(_) | None => error,
         }
     }
 
@@ -135,11 +158,25 @@ impl Keys {
     fn use_for(&self, credentials: &Credentials) -> Duration {
         let Some(end) = credentials.expiry() else { return ENDLESS_MAX };
         let left = end.duration_since(self.wall()).unwrap_or_default();
-        left.saturating_sub(EARLY).max(AGAIN_AFTER)
+        left.saturating_sub(self.early).max(AGAIN_AFTER)
     }
 
     fn wall(&self) -> SystemTime {
         system_time(self.clock.as_ref())
+    }
+}
+
+/// The same credentials for the library, which is to keep none itself: it would not notice that the store
+/// takes them no more.
+#[derive(Clone, Debug)]
+pub(super) struct ForLibrary(pub(super) Arc<Keys>);
+
+impl ProvideCredentials for ForLibrary {
+    fn provide_credentials<'a>(&'a self) -> Providing<'a>
+    where
+        Self: 'a,
+    {
+        Providing::new(self.0.now())
     }
 }
 
@@ -153,8 +190,12 @@ fn is_same(a: &Credentials, b: &Credentials) -> bool {
 
 /// Now, as the library says it.
 pub(super) fn system_time(clock: &dyn Clock) -> SystemTime {
-    let now = clock.wall();
-    UNIX_EPOCH + Duration::new(u64::try_from(now.secs).unwrap_or(0), now.nanos)
+    system_time_of(clock.wall())
+}
+
+/// A moment, likewise.
+pub(super) fn system_time_of(time: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::new(u64::try_from(time.secs).unwrap_or(0), time.nanos)
 }
 
 #[cfg(test)]

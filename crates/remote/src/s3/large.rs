@@ -6,7 +6,7 @@ use base::ByteRange;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::terms::Purpose;
-use super::{S3, fault, name};
+use super::{BucketKind, S3, name};
 use crate::http::encode;
 use crate::{
     Condition, Error, ErrorKind, Key, Original, PartNumber, PartTag, Remote as _, Result, UploadId,
@@ -33,15 +33,18 @@ impl S3 {
         condition: &Condition,
     ) -> Result<Version> {
         let from = original.key;
-        let request = self.client.head_object().bucket(&self.bucket).key(name(OP, from)?);
-        let request = self.on_terms(request.customize(), Purpose::Read);
-        let head = request.send().await.map_err(|error| fault::of_call(OP, from, &error))?;
+        let (way, purpose) = (self.ways.now(), Purpose::Read);
+        let request = way.client.head_object().bucket(&self.bucket).key(name(OP, from)?);
+        let request = self.on_terms(request.customize(), purpose);
+        let head = self.ask((&way, purpose), (OP, from), request.send()).await?;
         if head.e_tag() != Some(original.version.as_str()) {
             return Err(Error::new(ErrorKind::Changed, OP, from));
         }
-        let tags = match self.terms.tags_anew(from, to) {
-            Some(tags) => Some(tags),
-            None => self.tags_kept(from, to).await?,
+        let tags = match (self.kind, self.terms.tags_anew(from, to)) {
+            // There are none.
+            (BucketKind::Directory, _) => None,
+            (BucketKind::General, Some(tags)) => Some(tags),
+            (BucketKind::General, None) => self.tags_kept(from, to).await?,
         };
         let upload = self.begin_copy(&head, to, tags).await?;
         let copied = self.copy_parts(original, to, &upload, condition).await;
@@ -56,9 +59,10 @@ impl S3 {
     /// The tags of an object as a header spells them, or those that the rules have for its new name if its own
     /// are not to be had; `None` if there are none. A copy in one request keeps them without being asked.
     async fn tags_kept(&self, key: &Key, to: &Key) -> Result<Option<String>> {
-        let request = self.client.get_object_tagging().bucket(&self.bucket).key(name(OP, key)?);
-        let request = self.on_terms(request.customize(), Purpose::Other);
-        let tags = match request.send().await.map_err(|error| fault::of_call(OP, key, &error)) {
+        let (way, purpose) = (self.ways.now(), Purpose::Other);
+        let request = way.client.get_object_tagging().bucket(&self.bucket).key(name(OP, key)?);
+        let request = self.on_terms(request.customize(), purpose);
+        let tags = match self.ask((&way, purpose), (OP, key), request.send()).await {
             Ok(found) => found.tag_set,
             // Many stores know no tags, some say of an object without any that there are none, and whoever may
             // not see them may still move the object.
@@ -85,7 +89,8 @@ impl S3 {
         to: &Key,
         tags: Option<String>,
     ) -> Result<UploadId> {
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::CopyInParts);
+        let request = way
             .client
             .create_multipart_upload()
             .bucket(&self.bucket)
@@ -98,8 +103,8 @@ impl S3 {
             .set_cache_control(head.cache_control.clone())
             .set_tagging(tags)
             .customize();
-        let request = self.on_terms(request, Purpose::CopyInParts);
-        let begun = request.send().await.map_err(|error| fault::of_call(OP, to, &error))?;
+        let request = self.on_terms(request, purpose);
+        let begun = self.ask((&way, purpose), (OP, to), request.send()).await?;
         let missing = || Error::new(ErrorKind::Corrupt, OP, to).because("the answer has no id");
         begun.upload_id.map(UploadId).ok_or_else(missing)
     }

@@ -47,6 +47,14 @@ pub(super) fn query(request: &ListRequest) -> Option<Vec<(&'static str, String)>
     Some(query)
 }
 
+/// The same of the folder that the prefix is in: a directory bucket takes prefixes that end in a slash only
+/// (`ListObjectsV2` of the S3 API reference). What begins otherwise is to be left out.
+pub(super) fn of_folder(request: &ListRequest) -> ListRequest {
+    let prefix = request.prefix.as_bytes();
+    let end = prefix.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    ListRequest { prefix: Key::from(&prefix[..end]), ..request.clone() }
+}
+
 /// What a document says; an error says what it lacks: to believe less would hide or empty files.
 pub(super) fn page(root: &Element) -> Result<Listed, &'static str> {
     if root.name != "ListBucketResult" {
@@ -97,7 +105,7 @@ mod tests {
     use base::Timestamp;
     use proptest::prelude::*;
 
-    use super::{Line, Listed, page, query};
+    use super::{Line, Listed, of_folder, page, query};
     use crate::{Key, ListRequest, xml};
 
     const PAGE: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>
@@ -186,5 +194,20 @@ mod tests {
         assert_eq!(query(&request), Some(want));
         let odd = ListRequest { prefix: Key::from(&b"\xff"[..]), ..request };
         assert_eq!(query(&odd), None);
+    }
+
+    #[test]
+    fn a_prefix_is_looked_for_in_its_folder() {
+        for (prefix, want) in [("a/b/", "a/b/"), ("a/b", "a/"), ("a", ""), ("", "")] {
+            let request = ListRequest {
+                prefix: Key::from(prefix),
+                delimited: true,
+                start_after: None,
+                continuation: Some("1/x==".to_owned()),
+                entries_max: 10,
+            };
+            let asked = of_folder(&request);
+            assert_eq!(asked, ListRequest { prefix: Key::from(want), ..request }, "{prefix}");
+        }
     }
 }

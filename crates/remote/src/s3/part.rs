@@ -4,7 +4,7 @@ use aws_sdk_s3::types::EncodingType;
 use base::ByteRange;
 
 use super::terms::Purpose;
-use super::{S3, fault, name, number, patient, text, version_of};
+use super::{BucketKind, S3, name, number, patient, text, version_of};
 use crate::http::range_header;
 use crate::{
     Error, ErrorKind, Key, Original, PartNumber, PartTag, Result, UNFINISHED_MAX, Unfinished,
@@ -17,6 +17,11 @@ const PAGES_MAX: usize = 10;
 
 /// As many as a page has.
 const PAGE_UPLOADS: i32 = 1000;
+
+const UPLOADS: &str = "uploads";
+
+/// Of a key and of an upload, with which a page begins; `None` if there is no page.
+type Marks = Option<(Option<String>, Option<String>)>;
 
 impl S3 {
     /// Makes `range` of `original` a part of an upload.
@@ -34,7 +39,8 @@ impl S3 {
         }
         // Of small objects S3 copies all or nothing.
         let whole = (range.start(), range.end()) == (0, original.size);
-        let request = self
+        let (way, purpose) = (self.ways.now(), Purpose::PartCopy);
+        let request = way
             .client
             .upload_part_copy()
             .bucket(&self.bucket)
@@ -46,8 +52,9 @@ impl S3 {
             .set_copy_source_range((!whole).then(|| range_header(range)))
             .customize()
             .config_override(patient());
-        let request = self.on_terms(request, Purpose::PartCopy);
-        let sent = self.in_time((op, from), range.len(), request.send()).await?;
+        let request = self.on_terms(request, purpose);
+        let asked = self.ask_for_work((&way, purpose), (op, from), range.len(), request.send());
+        let sent = asked.await?;
         let copied = sent.copy_part_result;
         let crc32c = copied.as_ref().and_then(|copied| copied.checksum_crc32_c.clone());
         let version = version_of(op, to, copied.and_then(|copied| copied.e_tag))?;
@@ -56,24 +63,29 @@ impl S3 {
 
     /// The unfinished uploads of `key`.
     pub(super) async fn unfinished(&self, key: &Key) -> Result<Vec<Unfinished>> {
-        let op = "uploads";
+        let op = UPLOADS;
         let wanted = name(op, key)?;
+        // A directory bucket takes what ends in a slash only.
+        let folder = wanted.rfind('/').map_or("", |slash| &wanted[..=slash]);
+        let prefix = if self.kind == BucketKind::Directory { folder } else { wanted };
         let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("a line is garbled");
         let mut found = Vec::new();
         let (mut key_marker, mut id_marker) = (None, None);
+        let purpose = Purpose::Other;
         for _ in 0..PAGES_MAX {
-            let request = self
+            let way = self.ways.now();
+            let request = way
                 .client
                 .list_multipart_uploads()
                 .bucket(&self.bucket)
-                .prefix(wanted)
+                .prefix(prefix)
                 .encoding_type(EncodingType::Url)
                 .max_uploads(PAGE_UPLOADS)
                 .set_key_marker(key_marker)
                 .set_upload_id_marker(id_marker)
                 .customize();
-            let request = self.on_terms(request, Purpose::Other);
-            let page = request.send().await.map_err(|error| fault::of_call(op, key, &error))?;
+            let request = self.on_terms(request, purpose);
+            let page = self.ask((&way, purpose), (op, key), request.send()).await?;
             for upload in page.uploads() {
                 let of = upload.key().and_then(text::decode_listed).ok_or_else(garbled)?;
                 if of == key.as_bytes() {
@@ -82,18 +94,33 @@ impl S3 {
                     found.push(Unfinished { upload: UploadId(id), since });
                 }
             }
-            if page.is_truncated != Some(true) || UNFINISHED_MAX <= found.len() {
-                break;
+            let marks = (page.next_key_marker(), page.next_upload_id_marker());
+            match self.turn(key, marks)? {
+                Some(next) if page.is_truncated == Some(true) && found.len() < UNFINISHED_MAX => {
+                    (key_marker, id_marker) = next;
+                }
+                Some(_) | None => break,
             }
-            let next = page.next_key_marker().and_then(text::decode_listed).ok_or_else(garbled)?;
-            if next != key.as_bytes() {
-                break;
-            }
-            key_marker = Some(wanted.to_owned());
-            id_marker = page.next_upload_id_marker;
         }
         found.sort_by_key(|unfinished| unfinished.since);
         found.truncate(UNFINISHED_MAX);
         Ok(found)
+    }
+
+    /// Where the next page of unfinished uploads begins, after one that ends with these marks of a key and an
+    /// upload; `None` if none of `key` can be on it.
+    fn turn(&self, key: &Key, (next_key, next_id): (Option<&str>, Option<&str>)) -> Result<Marks> {
+        let garbled = || Error::new(ErrorKind::Corrupt, UPLOADS, key).because("a mark is garbled");
+        let Some(next) = next_key.filter(|next| !next.is_empty()) else { return Ok(None) };
+        let next = text::decode_listed(next).and_then(|next| String::from_utf8(next).ok());
+        let next = next.ok_or_else(garbled)?;
+        Ok(match self.kind {
+            // In no order, and the mark is no key.
+            BucketKind::Directory => Some((Some(next), None)),
+            BucketKind::General if next.as_bytes() == key.as_bytes() => {
+                Some((Some(next), next_id.map(str::to_owned)))
+            }
+            BucketKind::General => None,
+        })
     }
 }

@@ -131,8 +131,13 @@ async fn an_answer_that_is_no_success_says_what_to_do_next() {
             "503",
         ),
         (
-            "301 Else\r\nx-amz-bucket-region: us-west-1\r\n\r\n<Error><Code>PermanentRedirect</Code></Error>",
+            "301 Else\r\n\r\n<Error><Code>PermanentRedirect</Code></Error>",
             ErrorKind::Denied,
+            "PermanentRedirect",
+        ),
+        (
+            "301 Else\r\nx-amz-bucket-region: us-west-1\r\n\r\n<Error><Code>PermanentRedirect</Code></Error>",
+            transient(None),
             "us-west-1",
         ),
         ("403 No\r\n\r\n<html>no XML", ErrorKind::Denied, "403"),
@@ -321,4 +326,18 @@ async fn all_buckets_of_an_account_are_told_page_by_page() {
     let asked = server.asked();
     assert!(asked[0].line.contains("max-buckets=1000"), "{}", asked[0].line);
     assert!(asked[1].line.contains("continuation-token=to%2Fken"), "{}", asked[1].line);
+}
+
+#[tokio::test]
+async fn the_buckets_of_an_account_are_told_by_a_store_that_has_another_region() {
+    let elsewhere = "400 No\r\n\r\n<Error><Code>AuthorizationHeaderMalformed</Code><Region>here</Region></Error>";
+    let page = "200 OK\r\n\r\n<ListAllMyBucketsResult><Buckets><Bucket><Name>one</Name></Bucket></Buckets></ListAllMyBucketsResult>";
+    let server = Recording::start(&[elsewhere, page]).await;
+    let options = S3Options {
+        endpoint: Some(server.url().to_owned()),
+        credentials: keys(),
+        ..S3Options::new("")
+    };
+    assert_eq!(S3::buckets(&options).await.unwrap(), ["one"]);
+    assert!(server.asked()[1].header("authorization").contains("/here/s3/aws4_request"));
 }

@@ -7,9 +7,12 @@ use std::time::SystemTime;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningError,
-    SigningSettings, UriPathNormalizationMode, sign,
+    SigningParams, SigningSettings, UriPathNormalizationMode, sign,
 };
-use aws_sigv4::sign::v4::SigningParams;
+use aws_sigv4::sign::v4;
+#[cfg(feature = "multi-region")]
+use aws_sigv4::sign::v4a;
+use aws_smithy_runtime_api::client::identity::Identity;
 use bytes::Bytes;
 use http::Method;
 use ring::digest::{SHA256, digest};
@@ -27,6 +30,39 @@ pub(super) enum Payload {
     Signed,
     /// TLS keeps others out, and a hash costs more than all the rest of an upload.
     Plain,
+}
+
+/// Where a signature is good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// In this region of S3.
+    Region(String),
+    /// For directory buckets, in this region.
+    Express(String),
+    /// In every region, for access points of many: the signature is of another kind, `SigV4A` ("Making requests
+    /// through a Multi-Region Access Point" of the S3 user guide).
+    #[cfg(feature = "multi-region")]
+    Everywhere,
+}
+
+/// Whose credentials sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signer {
+    /// An account's.
+    Account,
+    /// A session's, which a directory bucket has given.
+    Session,
+}
+
+impl Signer {
+    /// The header that has the token of temporary credentials, if it is another than usual
+    /// (`CreateSession` of the S3 API reference).
+    fn token_header(self) -> Option<&'static str> {
+        match self {
+            Signer::Account => None,
+            Signer::Session => Some("x-amz-s3session-token"),
+        }
+    }
 }
 
 /// A request about to be signed.
@@ -59,31 +95,53 @@ fn sha256(bytes: &[u8]) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
-/// The headers that sign the request, for S3 in `region`.
+/// The headers that sign the request, good in `scope`.
 pub(super) fn signature(
     request: &Unsigned<'_>,
-    credentials: &Credentials,
-    (region, now): (&str, SystemTime),
+    (signer, credentials): (Signer, &Credentials),
+    (scope, now): (&Scope, SystemTime),
 ) -> Result<Vec<(String, String)>, SigningError> {
     let mut settings = SigningSettings::default();
     settings.percent_encoding_mode = PercentEncodingMode::Single;
     settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-    let identity = credentials.clone().into();
-    let params = SigningParams::builder()
-        .identity(&identity)
-        .region(region)
-        .name("s3")
-        .time(now)
-        .settings(settings)
-        .build()
-        .expect("all of them are there")
-        .into();
+    settings.session_token_name_override = signer.token_header();
+    let identity: Identity = credentials.clone().into();
+    let params = params(scope, now, (&identity, settings));
     let headers = request.headers.iter().map(|(name, value)| (&name[..], &value[..]));
     let body = SignableBody::Precomputed(request.hash.to_owned());
     let request = SignableRequest::new(request.method.as_str(), request.url, headers, body)?;
     let (signed, _) = sign(request, &params)?.into_parts();
     Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+}
+
+/// All that goes into a signature but the request.
+fn params<'a>(
+    scope: &'a Scope,
+    now: SystemTime,
+    (identity, settings): (&'a Identity, SigningSettings),
+) -> SigningParams<'a> {
+    let (region, service) = match scope {
+        Scope::Region(region) => (region, "s3"),
+        Scope::Express(region) => (region, "s3express"),
+        #[cfg(feature = "multi-region")]
+        Scope::Everywhere => {
+            let params = v4a::SigningParams::builder()
+                .identity(identity)
+                .region_set("*")
+                .name("s3")
+                .time(now)
+                .settings(settings);
+            return params.build().expect("all of them are there").into();
+        }
+    };
+    let params = v4::SigningParams::builder()
+        .identity(identity)
+        .region(region)
+        .name(service)
+        .time(now)
+        .settings(settings);
+    params.build().expect("all of them are there").into()
 }
 
 #[cfg(test)]
@@ -94,7 +152,7 @@ mod tests {
     use bytes::Bytes;
     use http::Method;
 
-    use super::{Payload, Unsigned, hash, signature};
+    use super::{Payload, Scope, Signer, Unsigned, hash, signature};
 
     /// An example of the documentation ("GET Object").
     #[tokio::test]
@@ -110,10 +168,37 @@ mod tests {
         };
         // 2013-05-24T00:00:00Z
         let now = UNIX_EPOCH + Duration::from_hours(380_376);
-        let signed = signature(&request, &credentials, ("us-east-1", now)).unwrap();
+        let scope = Scope::Region("us-east-1".to_owned());
+        let signer = (Signer::Account, &credentials);
+        let signed = signature(&request, signer, (&scope, now)).unwrap();
         let authorization = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
         let want = "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41";
         assert!(authorization.ends_with(want), "{authorization}");
+    }
+
+    #[cfg(feature = "multi-region")]
+    #[test]
+    fn a_request_to_many_regions_is_signed_for_all_of_them() {
+        let credentials = Credentials::new("name", "hush", Some("token".to_owned()), None, "test");
+        let request = Unsigned {
+            method: &Method::GET,
+            url: "https://m.mrap.accesspoint.s3-global.amazonaws.com/a",
+            headers: &[],
+            hash: "UNSIGNED-PAYLOAD",
+        };
+        let now = UNIX_EPOCH + Duration::from_hours(380_376);
+        let signer = (Signer::Account, &credentials);
+        let signed = signature(&request, signer, (&Scope::Everywhere, now)).unwrap();
+        let header = |name: &str| {
+            signed.iter().find(|(found, _)| found == name).map(|(_, value)| &value[..])
+        };
+        assert_eq!(header("x-amz-region-set"), Some("*"));
+        assert_eq!(header("x-amz-security-token"), Some("token"));
+        let authorization = header("authorization").unwrap();
+        let begins =
+            "AWS4-ECDSA-P256-SHA256 Credential=name/20130524/s3/aws4_request, SignedHeaders=";
+        assert!(authorization.starts_with(begins), "{authorization}");
+        assert!(authorization.contains("x-amz-region-set"), "{authorization}");
     }
 
     #[tokio::test]

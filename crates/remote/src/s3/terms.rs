@@ -72,6 +72,9 @@ pub(super) enum Purpose<'a> {
     Other,
 }
 
+/// Says how the store encrypts; the names of more that it is told of that begin so.
+const ENCRYPTION: &str = "x-amz-server-side-encryption";
+
 /// A header.
 pub(super) type Header = (&'static str, String);
 
@@ -109,6 +112,29 @@ impl S3Terms {
         headers
     }
 
+    /// Likewise of a directory bucket: what is written there is encrypted as was said when its session began, and
+    /// that is not said again ("Specifying server-side encryption with AWS KMS for new object uploads in directory
+    /// buckets" of the S3 user guide).
+    pub(super) fn headers_in_session(&self, purpose: Purpose<'_>) -> Vec<Header> {
+        let mut headers = self.headers(purpose);
+        match purpose {
+            Purpose::New(_) | Purpose::CopyInParts => {
+                headers.retain(|(name, _)| !name.starts_with(ENCRYPTION));
+            }
+            Purpose::Read
+            | Purpose::Part
+            | Purpose::Copy { .. }
+            | Purpose::PartCopy
+            | Purpose::Other => {}
+        }
+        headers
+    }
+
+    /// What is said when a session begins.
+    pub(super) fn of_session(&self) -> Vec<Header> {
+        self.encryption()
+    }
+
     /// All that a new object is given but its tags.
     fn of_new(&self) -> Vec<Header> {
         let mut headers = self.encryption();
@@ -119,7 +145,7 @@ impl S3Terms {
     }
 
     fn encryption(&self) -> Vec<Header> {
-        let name = "x-amz-server-side-encryption";
+        let name = ENCRYPTION;
         match &self.encryption {
             Encryption::OfBucket => Vec::new(),
             Encryption::Store => vec![(name, "AES256".to_owned())],
@@ -216,6 +242,21 @@ mod tests {
         }
         let source = ("x-amz-source-expected-bucket-owner", "123456789012");
         check(&terms, Purpose::PartCopy, &[each[0], each[1], source]);
+    }
+
+    #[test]
+    fn a_session_says_once_how_all_in_it_is_encrypted() {
+        let key = Key::from("a");
+        let kms = Encryption::Kms { key_id: Some("k".to_owned()) };
+        let terms = S3Terms { encryption: kms, ..S3Terms::default() };
+        let said = terms.of_session();
+        assert_eq!(said.len(), 2);
+        for purpose in [Purpose::New(&key), Purpose::CopyInParts] {
+            assert_eq!(terms.headers_in_session(purpose), [], "{purpose:?}");
+        }
+        // No business of a session.
+        let copy = Purpose::Copy { from: &key, to: &key };
+        assert_eq!(terms.headers_in_session(copy), said);
     }
 
     #[test]

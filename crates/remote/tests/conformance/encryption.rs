@@ -96,7 +96,7 @@ async fn who_is_vouched_for_by_nobody_is_not_spoken_to() {
     let straight = store.head(&Key::from("a")).await.unwrap_err();
     let through_library = store.delete(&Key::from("a")).await.unwrap_err();
     for error in [straight, through_library] {
-        assert_eq!(error.trouble(), Trouble::Unreachable, "{error}");
+        assert_eq!(error.trouble(), Trouble::Untrusted, "{error}");
         assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
     }
 }

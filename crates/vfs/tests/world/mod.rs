@@ -14,7 +14,7 @@ use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, Returns, SetAttr};
 use quayfs_vfs::{Access, Commit, DirtyLimit, Last, Recovered, Result, Vfs, VfsOptions};
 use remote::fake::Fake;
-use remote::{Key, Naming, PartCopies, Personality, Remote, Retry, RetryOptions};
+use remote::{Key, Naming, PartCopies, PartNumbers, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Faults, Store};
 use tokio::runtime::{Handle, Runtime};
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
@@ -46,6 +46,7 @@ pub(crate) fn store_with(part_copies: PartCopies) -> Personality {
         object_bytes_max: 5 << 40,
         conditional_writes: true,
         part_copies,
+        part_numbers: PartNumbers::Rising,
         naming: Naming::OF_KEYS,
     }
 }

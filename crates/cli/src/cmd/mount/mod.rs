@@ -43,6 +43,8 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
 fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> Result<()> {
     let settings = sources.resolve(Some(&location))?.settings;
     let mut config = settings::config(location, dir, &settings)?;
+    // A folder that is not ours to keep state in is left as it is.
+    mount::check_apart(&config)?;
     settings::make_state_dir(&config.state_dir)?;
     let own = if args.detach {
         LogTarget::File(config.state_dir.join("quayfs.log"))

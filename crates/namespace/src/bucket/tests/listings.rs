@@ -49,6 +49,26 @@ async fn the_first_entries_come_with_the_first_page() {
 }
 
 #[tokio::test]
+async fn a_folder_whose_keys_come_in_no_order_is_shown_whole() {
+    let bench = Bench::over(super::without_order(), BucketOptions::default());
+    let mut want: Vec<String> = (0..100).map(|file| format!("n{file:03}")).collect();
+    for name in &want {
+        bench.put(name, "x");
+    }
+    bench.put("n050x/1", "x");
+    bench.put("n050x/2", "x");
+    want.insert(51, "n050x".to_owned());
+    let listing = bench.bucket.listing(Ino::ROOT).await.unwrap();
+    assert_eq!(names(&listing).await, want);
+    bench.expire();
+    for name in want.iter().rev().step_by(7) {
+        bench.lookup(Ino::ROOT, name).await.unwrap();
+    }
+    let absent = bench.lookup(Ino::ROOT, "n0505").await.unwrap_err();
+    assert_eq!(absent.kind, ErrorKind::NotFound);
+}
+
+#[tokio::test]
 async fn what_took_long_to_be_told_is_believed_for_longer() {
     let bench = paged(100);
     let gate = bench.fake.hold(Op::List);
