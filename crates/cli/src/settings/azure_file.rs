@@ -59,14 +59,18 @@ fn neither(line: usize) -> String {
 
 /// Whether the parts of a line are what Azure's portal gives out.
 fn is_connection_string(line: &str) -> bool {
-    let first = line.split(';').next().and_then(|part| part.split_once('='));
-    first.is_some_and(|(name, _)| !name.trim_start().starts_with("AZURE_")) && line.contains('=')
+    let first = exported(line).split(';').next().and_then(|part| part.split_once('='));
+    first.is_some_and(|(name, _)| !name.starts_with("AZURE_"))
+}
+
+/// What a shell is told to export.
+fn exported(line: &str) -> &str {
+    line.strip_prefix("export ").unwrap_or(line).trim_start()
 }
 
 /// `NAME=value`, with or without quotes, and as shells take it.
 fn variable(line: &str) -> Option<(&'static str, &str)> {
-    let line = line.strip_prefix("export ").unwrap_or(line);
-    let (name, value) = line.split_once('=')?;
+    let (name, value) = exported(line).split_once('=')?;
     let name = NAMES.into_iter().find(|known| *known == name.trim())?;
     let value = value.trim();
     let quoted = ['"', '\'']
@@ -94,7 +98,9 @@ mod tests {
         check(&format!("{portal}\n"), &[(connection, portal)]);
         check(&format!("# ours\n\n{portal}"), &[(connection, portal)]);
         check(&format!("{connection}='{portal}'"), &[(connection, portal)]);
-        check("AZURE_STORAGE_KEY=aHVzaA==\n", &[("AZURE_STORAGE_KEY", "aHVzaA==")]);
+        for line in ["AZURE_STORAGE_KEY=aHVzaA==\n", "export AZURE_STORAGE_KEY='aHVzaA=='"] {
+            check(line, &[("AZURE_STORAGE_KEY", "aHVzaA==")]);
+        }
         check(
             "export AZURE_TENANT_ID=t\nAZURE_CLIENT_ID = \"c\"\r\nAZURE_CLIENT_SECRET='h=;#'\n",
             &[("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "h=;#")],
