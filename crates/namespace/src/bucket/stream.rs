@@ -277,7 +277,7 @@ fn wanted(filling: &Filling, gather: &Gather, order: ListOrder) -> Option<Which>
         Some(match order {
             ListOrder::Keys => Which::Any,
             // Cut, each part would cost the pages of all before it.
-            ListOrder::Folded => Which::Front,
+            ListOrder::Folded | ListOrder::Unsorted => Which::Front,
         })
     } else if filling.len() < wanted {
         // What lies ready waits for entries before it.
