@@ -3,17 +3,20 @@
 //! An answer that is lost is found out by a look at both names: what was moved is gone from the one and
 //! is at the other.
 
+use base::Ino;
 use futures::TryStreamExt as _;
-use remote::{Condition, Error as RemoteError, ErrorKind as RemoteErrorKind, Key, Moves, Version};
+use remote::{
+    Condition, Error as RemoteError, ErrorKind as RemoteErrorKind, Key, Moves, UPLOAD_ID, Version,
+};
 
 use super::alike::may_have_arrived;
 use super::carry::{Route, is_prefix, there};
-use super::journal::FileMove;
+use super::journal::{FileMove, Record};
 use super::marks::Manner;
 use super::nodes::Stored;
 use super::rename::Uncopied;
 use super::shared::Shared;
-use crate::{Error, Result};
+use crate::{Error, RecordId, Result};
 
 const OP: &str = "rename";
 
@@ -73,6 +76,31 @@ impl Shared {
         self.remote.delete(prefix).await.map(|()| true)
     }
 
+    fn is_moved_at_once(&self, FileMove { from, to, .. }: &FileMove) -> bool {
+        let is_atomic = self.remote.personality().naming.moves == Moves::Atomic;
+        // The marker of a folder is no file of its own to such a store.
+        is_atomic && !is_prefix(from) && !is_prefix(to)
+    }
+
+    /// Notes which upload made the object of `ino`, if the store moves it in one step and bytes go along: who
+    /// finishes the move after a crash finds nothing to compare it with.
+    pub(super) async fn note_maker(
+        &self,
+        (ino, of): (Ino, RecordId),
+        planned: &FileMove,
+    ) -> Result<Option<RecordId>> {
+        if !self.is_moved_at_once(planned) || !self.has_promised(ino) {
+            return Ok(None);
+        }
+        let found = there(self.remote.head(&planned.from).await);
+        let found = found.map_err(|error| Error::remote(OP, error))?;
+        let same = found.filter(|found| found.version == planned.version);
+        let Some(upload) = same.and_then(|mut found| found.metadata.remove(UPLOAD_ID)) else {
+            return Ok(None);
+        };
+        self.note_for_good(OP, &Record::Maker { of, upload }).map(Some)
+    }
+
     /// Moves the object of a file in one step if the store can do that, else copies it.
     pub(super) async fn move_once(
         &self,
@@ -80,9 +108,7 @@ impl Shared {
         planned: &FileMove,
         condition: &Condition,
     ) -> std::result::Result<(Version, Manner), Uncopied> {
-        let is_atomic = self.remote.personality().naming.moves == Moves::Atomic;
-        // The marker of a folder is no file of its own to such a store.
-        if is_atomic && !is_prefix(&stored.key) && !is_prefix(&planned.to) {
+        if self.is_moved_at_once(planned) {
             match self.remote.rename(stored.original(), &planned.to, condition).await {
                 Ok(version) => return Ok((version, Manner::AtOnce)),
                 Err(error) if error.kind == RemoteErrorKind::Unsupported => {}

@@ -1,6 +1,6 @@
 //! Finishes the move of a file that an earlier mount began.
 
-use remote::{Condition, Moves, Original, Version};
+use remote::{Condition, Meta, Moves, Original, UPLOAD_ID, Version};
 
 use super::carry::{Cargo, there};
 use super::journal::FileMove;
@@ -11,19 +11,36 @@ use crate::{Error, RecordId, Result};
 const OP: &str = "replay";
 
 /// Whether bytes go along with a move that a close was promised to be uploaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Going {
     /// Some do.
-    Along,
+    Along {
+        /// The upload that made the object, if that was noted.
+        maker: Option<String>,
+    },
     /// None do.
     Nothing,
+}
+
+impl Going {
+    /// Whether `there` may be taken for what was the version `moved` under the old name, where nothing is any
+    /// more. What goes along is uploaded over it, so then a guess must not do.
+    fn knows(&self, moved: &Version, there: &Meta) -> bool {
+        match self {
+            Going::Along { maker } => {
+                there.version == *moved
+                    || maker.is_some() && there.metadata.get(UPLOAD_ID) == maker.as_ref()
+            }
+            Going::Nothing => true,
+        }
+    }
 }
 
 impl Shared {
     /// Returns what was copied.
     pub(super) async fn finish_file(
         &self,
-        (of, going): (RecordId, Going),
+        (of, going): (RecordId, &Going),
         planned: &FileMove,
         records: &mut Vec<RecordId>,
     ) -> Result<Marks> {
@@ -33,12 +50,13 @@ impl Shared {
         let (source, copy) = (there(source).map_err(of_store)?, there(copy).map_err(of_store)?);
         let found = copy.as_ref().map(|copy| &copy.version);
         let is_atomic = self.remote.personality().naming.moves == Moves::Atomic;
-        if let (None, Some(now)) = (&source, found)
+        if let (None, Some(there)) = (&source, &copy)
             && is_atomic
-            && Some(now) != over.as_ref()
+            && Some(&there.version) != over.as_ref()
+            && going.knows(version, there)
         {
             // All that is left is to say so.
-            return self.file_follows((of, going), planned, now, records).await;
+            return self.file_follows((of, going), planned, &there.version, records).await;
         }
         // Gone, or somebody else's since.
         let Some(source) = source.filter(|source| source.version == *version) else {
@@ -74,14 +92,14 @@ impl Shared {
     /// The object of a file is at its new name, in the version `now`: what is said of it follows.
     async fn file_follows(
         &self,
-        (of, going): (RecordId, Going),
+        (of, going): (RecordId, &Going),
         FileMove { from, to, version, .. }: &FileMove,
         now: &Version,
         records: &mut Vec<RecordId>,
     ) -> Result<Marks> {
         self.line_follows((from, to), &|of| (of == version).then(|| now.clone())).await?;
         let cargo = Cargo::of_one(version, now);
-        if going == Going::Along {
+        if *going != Going::Nothing {
             // Who asks where it went may do so when its old object is gone.
             records.push(self.note_ahead(OP, &cargo.copied(of))?);
         }

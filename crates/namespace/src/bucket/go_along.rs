@@ -38,6 +38,12 @@ impl Shared {
         noted.collect()
     }
 
+    /// Whether bytes of the file were promised to be uploaded.
+    pub(super) fn has_promised(&self, ino: Ino) -> bool {
+        let users = self.users.get().and_then(std::sync::Weak::upgrade);
+        users.is_some_and(|users| !users.promised(ino).is_empty())
+    }
+
     /// Where bytes belong that were noted with the id `upload`. `None` if their move has to wait.
     pub(super) async fn carried(&self, upload: &str, noted: Belongs) -> Result<Option<Belongs>> {
         let Belongs { mut key, mut condition, mut said } = noted;

@@ -94,6 +94,14 @@ pub(super) enum Record {
         /// The ids of their uploads.
         uploads: Vec<String>,
     },
+    /// The object that a move of a file takes along was made by this upload: that tells it from any other
+    /// under its new name.
+    Maker {
+        /// The move.
+        of: RecordId,
+        /// The upload's id.
+        upload: String,
+    },
     /// A file was given another name: its object is to move there.
     Renamed {
         /// What moves.
@@ -199,6 +207,7 @@ impl Record {
                 let words = Words::of(16).number(of.0);
                 uploads.iter().fold(words, |words, upload| words.field(upload.as_bytes()))
             }
+            Record::Maker { of, upload } => Words::of(17).number(of.0).field(upload.as_bytes()),
         };
         Subject::Names.record(&words.0)
     }
@@ -267,6 +276,7 @@ impl Record {
             }
             15 => Record::RenamedFolder { from: key(rest)?, to: key(rest)?, folder: key(rest)? },
             16 => Record::Carries { of: RecordId(number(rest)?), uploads: texts(rest)? },
+            17 => Record::Maker { of: RecordId(number(rest)?), upload: text(rest)? },
             _ => return None,
         };
         rest.is_empty().then_some(record)

@@ -49,14 +49,17 @@ impl Shared {
 
     async fn copy_moving(
         self: &Arc<Self>,
-        moving: &Moving,
+        moving: &mut Moving,
         age: Duration,
     ) -> Result<(Version, Manner)> {
-        let Moving { from, stored, planned, mode, replaced, folder, .. } = moving;
+        let Moving { ino, from, stored, planned, mode, replaced, folder, records, .. } = moving;
         // What is done without its record would be half done after a power cut.
         self.ledger.sync();
         if !folder.as_bytes().is_empty() {
             self.keep_folder_at(OP, from, folder).await?;
+        }
+        if let Some(&of) = records.first() {
+            records.extend(self.note_maker((*ino, of), planned).await?);
         }
         let _leaving = match replaced {
             Some(replaced) => self.leave_nameless(OP, *replaced).await?,

@@ -210,10 +210,18 @@ impl Shared {
         let record = self.note_for_good(OP, &Record::MoveFile(planned.clone()));
         let record = record.map_err(Failed::Before)?;
         let carried = self.note_carried(OP, record, &[source], &mut HashSet::new());
-        let carried = carried.map_err(|error| {
+        let mut carried = carried.map_err(|error| {
             self.strike_for_good(&[record]);
             Failed::Before(error)
         })?;
+        match self.note_maker((source, record), &planned).await {
+            Ok(maker) => carried.extend(maker),
+            Err(error) => {
+                carried.push(record);
+                self.strike_for_good(&carried);
+                return Err(Failed::Before(error));
+            }
+        }
         let moved = self.move_noted((from, source), to, (planned, record), (stored, condition));
         let moved = moved.await;
         if !matches!(moved, Err(Failed::Unfinished(..))) {

@@ -39,6 +39,8 @@ struct Begun {
     marks: Marks,
     /// The uploads of what goes with it.
     uploads: HashSet<String>,
+    /// The upload that made the object, if that was noted.
+    maker: Option<String>,
 }
 
 #[derive(Debug)]
@@ -88,11 +90,12 @@ impl Shared {
         let (begun, ends) = gather(records);
         self.ledger.strike(&ends);
         let mut begun = begun.into_iter();
-        while let Some((of, Begun { what, mut records, mut marks, uploads })) = begun.next() {
+        while let Some((of, Begun { what, mut records, mut marks, uploads, maker })) = begun.next()
+        {
             let counts = !matches!(what, What::Unlinked(_));
             let route = what.first_route().filter(|_| !uploads.is_empty());
-            let carries = if route.is_some() { Going::Along } else { Going::Nothing };
-            match self.finish((of, carries), what, &mut records).await {
+            let going = if route.is_some() { Going::Along { maker } } else { Going::Nothing };
+            match self.finish((of, &going), what, &mut records).await {
                 Ok(copied) => {
                     if let Some(route) = route {
                         marks.join(copied);
@@ -133,7 +136,7 @@ impl Shared {
     /// Returns what was copied.
     async fn finish(
         self: &Arc<Self>,
-        (of, going): (RecordId, Going),
+        (of, going): (RecordId, &Going),
         what: What,
         records: &mut Vec<RecordId>,
     ) -> Result<Marks> {
@@ -301,6 +304,10 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
                 later.push((id, of, Later::Carries(uploads)));
                 continue;
             }
+            Some(Record::Maker { of, upload }) => {
+                later.push((id, of, Later::Maker(upload)));
+                continue;
+            }
             Some(Record::Unlinked { kept }) => What::Unlinked(kept),
             Some(Record::Remove(object)) => What::Remove(object),
             Some(Record::MakeFolder { marker, metadata }) => What::MakeFolder { marker, metadata },
@@ -352,6 +359,7 @@ fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<
 enum Later {
     Copied(Vec<u64>),
     Carries(Vec<String>),
+    Maker(String),
     Landed,
     Undone,
     Stage(usize),
@@ -359,12 +367,14 @@ enum Later {
 
 impl Begun {
     fn new(id: RecordId, what: What) -> Begun {
-        Begun { what, records: vec![id], marks: Marks::default(), uploads: HashSet::new() }
+        let (marks, uploads) = (Marks::default(), HashSet::new());
+        Begun { what, records: vec![id], marks, uploads, maker: None }
     }
 
     fn learn(&mut self, news: Later) {
         match news {
             Later::Carries(uploads) => self.uploads.extend(uploads),
+            Later::Maker(upload) => self.maker = Some(upload),
             Later::Copied(marks) => {
                 self.marks.extend(&marks);
                 self.what.learn(Later::Copied(marks));
@@ -428,6 +438,7 @@ impl What {
                 | What::Renamed { .. },
                 Later::Copied(_)
                 | Later::Carries(_)
+                | Later::Maker(_)
                 | Later::Landed
                 | Later::Undone
                 | Later::Stage(_),

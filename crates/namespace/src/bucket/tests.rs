@@ -1,5 +1,6 @@
 //! What a bucket promises beyond the trait: requests, others' changes, races, memory.
 
+mod along;
 mod attributes;
 mod carried;
 mod crash;

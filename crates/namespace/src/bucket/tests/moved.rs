@@ -16,7 +16,7 @@ use crate::{
     SetAttr, Unsent, Use, Users,
 };
 
-fn options() -> BucketOptions {
+pub(super) fn options() -> BucketOptions {
     BucketOptions {
         returns: Returns::Journaled,
         attributes: Attributes::Off,
@@ -308,7 +308,11 @@ async fn change(bucket: &Bucket, made: &mut Vec<&'static str>) {
     bucket.sync(None).await.unwrap();
 }
 
-fn late_bucket(remote: Arc<dyn Remote>, ledger: &Arc<Memory>, options: BucketOptions) -> Bucket {
+pub(super) fn late_bucket(
+    remote: Arc<dyn Remote>,
+    ledger: &Arc<Memory>,
+    options: BucketOptions,
+) -> Bucket {
     let ledger = Arc::clone(ledger) as Arc<dyn Ledger>;
     Bucket::new(remote, Arc::new(ManualClock::default()), ledger, options)
 }
