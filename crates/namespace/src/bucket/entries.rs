@@ -96,6 +96,7 @@ impl Shared {
         new: NewNode,
     ) -> Result<Entry> {
         let _turn = self.alone("mkdir", &[(parent, name)]).await?;
+        let asked = self.clock.monotonic();
         if self.find("mkdir", parent, name).await?.is_some() {
             return Err(Error::name(ErrorKind::Exists, "mkdir", name));
         }
@@ -120,6 +121,9 @@ impl Shared {
         state.check_free("mkdir", parent, name)?;
         let folder = Folder { marker: true, ..Folder::default() };
         let ino = self.make(&mut state, (parent, name), Kind::Folder(folder), new, now);
+        if let Some(books) = &mut state.tree.books {
+            books.begin(&marker, asked);
+        }
         let entry = state.entry(name, ino);
         drop(state);
         self.note_made("mkdir", ino);

@@ -106,6 +106,9 @@ impl Shared {
                     // Nothing is in what was not there.
                     folder.windows.add(Window { range: Range::All, as_of: asked });
                 }
+                if let Some(books) = &mut state.tree.books {
+                    books.begin(&marker, asked);
+                }
                 (ino, state.entry(name, ino))
             })
         };

@@ -7,9 +7,10 @@ use std::time::Duration;
 use base::Clock;
 use remote::Key;
 
-use super::book::Book;
+use super::book::{Book, Form};
 use super::item::Item;
 use super::line::Usual;
+use super::sheet::Items;
 
 /// How many folders are remembered whose attributes wait for nothing.
 const BOOKS_MAX: usize = 10_000;
@@ -55,6 +56,15 @@ impl Books {
         let book = self.by_prefix.entry(prefix.clone()).or_insert_with(|| Book::new(usual));
         book.used = used;
         book
+    }
+
+    /// Nothing is said in the folder `prefix`, which was not there at `as_of`: who makes many folders need
+    /// not ask in each.
+    pub(in crate::bucket) fn begin(&mut self, prefix: &Key, as_of: Duration) {
+        let book = self.get_mut(prefix);
+        if book.form == Form::Unknown {
+            book.learn(Form::Absent, Items::new(), as_of);
+        }
     }
 
     /// What is said of the name `label` in the folder `prefix`.

@@ -219,3 +219,17 @@ async fn a_replay_does_not_make_a_link_over_what_others_made() {
     assert_eq!(fake.bytes(&Key::from("l")).unwrap(), "theirs");
     assert_eq!(ledger.left(), []);
 }
+
+#[tokio::test]
+async fn who_fills_a_new_folder_does_not_ask_what_is_said_in_it() {
+    for returns in [Returns::InBucket, Returns::Journaled] {
+        let options = BucketOptions { returns, ..BucketOptions::default() };
+        let bench = Bench::over(Fake::new(), options);
+        let dir = bench.mkdir(Ino::ROOT, "d").await;
+        let file = bench.bucket.create(dir, &name("f"), NODE).await.unwrap().attr.ino;
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        let asked = bench.fake.calls(Op::GetWhole);
+        assert_eq!(bench.bucket.set_attr(file, mode).await.unwrap().mode, 0o600);
+        assert_eq!(bench.fake.calls(Op::GetWhole), asked, "{returns:?}");
+    }
+}
