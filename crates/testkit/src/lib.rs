@@ -12,6 +12,7 @@ mod forgetful;
 pub mod layers;
 mod link;
 mod login;
+mod machine;
 mod map;
 mod minio;
 mod moto;
@@ -38,6 +39,7 @@ pub use files::{
 pub use forgetful::ForgetfulDisk;
 pub use link::{Shape, SlowLink};
 pub use login::Login;
+pub use machine::machine;
 pub use map::SharedMap;
 pub use minio::MinIo;
 pub use moto::Moto;

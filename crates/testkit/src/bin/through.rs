@@ -1,5 +1,5 @@
-//! The least that a file system over the same FUSE library can do: one folder, whose files are those
-//! of another folder. What a benchmark of small files compares with.
+//! The least that a file system over the same FUSE library can do: its files are those of another folder, and
+//! what is said of them is not kept. What a benchmark of small files compares with.
 //!
 //! `quayfs-bench-through FOLDER DIR` shows FOLDER at DIR, says so, and ends when it is unmounted.
 
@@ -53,8 +53,8 @@ impl Through {
     #[expect(clippy::wildcard_enum_match_arm, reason = "only what a benchmark asks is here")]
     fn answer(&self, request: &Request<'_>) -> std::io::Result<Reply> {
         Ok(match *request {
-            Request::Lookup { name, .. } => {
-                let path = self.path_of(name);
+            Request::Lookup { parent, name } => {
+                let path = self.path_of(parent, name);
                 match path.symlink_metadata() {
                     Ok(found) => Reply::Entry(self.know(&path, &found), TTL),
                     Err(error) if error.kind() == ErrorKind::NotFound => Reply::NoEntry(TTL),
@@ -64,13 +64,22 @@ impl Through {
             Request::GetAttr { ino, .. } => {
                 Reply::Attr(attr(&self.path(ino).symlink_metadata()?, ino), TTL)
             }
-            Request::Create { name, mode, .. } => {
-                let path = self.path_of(name);
+            // Takes it and forgets it.
+            Request::SetAttr { ino, .. } => {
+                Reply::Attr(attr(&self.path(ino).symlink_metadata()?, ino), TTL)
+            }
+            Request::Create { parent, name, mode, .. } => {
+                let path = self.path_of(parent, name);
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true).truncate(false);
                 let file = options.mode(mode & 0o7777).open(&path)?;
                 let attr = self.know(&path, &file.metadata()?);
                 Reply::Created(attr, TTL, self.keep(file), OpenReply::CachedKeep)
+            }
+            Request::MkDir { parent, name, .. } => {
+                let path = self.path_of(parent, name);
+                std::fs::create_dir(&path)?;
+                Reply::Entry(self.know(&path, &path.symlink_metadata()?), TTL)
             }
             Request::Open { ino, .. } => {
                 let file = OpenOptions::new().read(true).write(true).open(self.path(ino))?;
@@ -94,8 +103,8 @@ impl Through {
                 self.state().paths.remove(&ino);
                 Reply::Done
             }
-            Request::Unlink { name, .. } => {
-                std::fs::remove_file(self.path_of(name))?;
+            Request::Unlink { parent, name } => {
+                std::fs::remove_file(self.path_of(parent, name))?;
                 Reply::Done
             }
             Request::OpenDir { .. } => Reply::Opened(HandleId(0), OpenReply::CachedAnew),
@@ -111,9 +120,9 @@ impl Through {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn path_of(&self, name: &[u8]) -> PathBuf {
+    fn path_of(&self, parent: Ino, name: &[u8]) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;
-        self.folder.join(std::ffi::OsStr::from_bytes(name))
+        self.path(parent).join(std::ffi::OsStr::from_bytes(name))
     }
 
     fn path(&self, ino: Ino) -> PathBuf {

@@ -9,6 +9,8 @@
 //! `QUAYFS_BENCH_LINK=host:port`; it must lead to `QUAYFS_BENCH_STORE=host:port`, where the store
 //! then listens.
 
+mod kept;
+mod least;
 mod reads;
 mod report;
 mod small;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use testkit::{Bucket, Login, MinIo, Scratch, Shape, SlowLink, noise, run};
 
+use crate::kept::Kept;
 use crate::report::Report;
 
 const MIB: u64 = 1 << 20;
@@ -53,6 +56,7 @@ fn main() {
     let bucket = store.bucket();
     let folder = Scratch::new();
 
+    let mut kept = Kept::default();
     let mut report = Report::default();
     if is_wanted("reads") {
         report.chapter("Reads");
@@ -64,17 +68,17 @@ fn main() {
     }
     if is_wanted("small") {
         report.chapter("Small files");
-        small::small_files(&bucket, &mut report);
+        small::small_files(&bucket, &mut kept, &mut report);
     }
     if is_wanted("tasks") {
         report.chapter("Tasks");
-        tasks::tiny_files(&bucket, &mut report);
+        tasks::tiny_files(&bucket, &mut kept, &mut report);
     }
     if is_wanted("writes") {
         report.chapter("Writes");
         writes::large_file(&bucket, &folder, &mut report);
         writes::edits(&bucket, &folder, &mut report);
-        writes::untar(&bucket, &folder, &mut report);
+        writes::untar(&bucket, &folder, &mut kept, &mut report);
     }
     report.print();
     if let Some(page) = page {

@@ -79,10 +79,7 @@ impl Report {
 
     fn page(&self) -> String {
         let mut page = String::from(INTRODUCTION);
-        let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let line = "Measured on a machine of this kind:";
-        writeln!(page, "\n{line} {cores} cores, Linux {}.", kernel.trim()).expect("memory");
+        writeln!(page, "\n{}", testkit::machine()).expect("memory");
         for chapter in &self.chapters {
             write!(page, "\n## {}\n\n", chapter.name).expect("memory");
             page.push_str("| what | reference | quayfs | ratio |\n|---|---:|---:|---:|\n");

@@ -1,16 +1,16 @@
 //! Small files: how fast they are written, and how fast they are in the bucket.
 
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use testkit::{Bucket, Plan, Scratch, run, wait};
+use testkit::{Bucket, Plan, wait};
 
+use crate::kept::Kept;
 use crate::report::{Rates, Report, median, say};
 use crate::writes::{report_memory, timed};
-use crate::{PROBE_WITHIN, beside, raw, timed_by_itself};
+use crate::{least, raw, timed_by_itself};
 
 const FILES: u32 = 1000;
 const BYTES: usize = 500;
@@ -19,31 +19,27 @@ const WRITERS: u32 = 16;
 const TURNS: usize = 5;
 
 /// Against the least of file systems over the same library and disk, and against plain requests.
-pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
-    // ext4 looks at every inode that was removed a moment ago before it makes a new one nearby: nothing is
-    // removed before all is measured.
-    let mut kept = Kept::default();
+pub(crate) fn small_files(bucket: &Bucket<'_>, kept: &mut Kept, report: &mut Report) {
     for writers in [1, WRITERS] {
         let (mut through, mut late, mut synced, mut puts, mut closed) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for turn in 1..=TURNS {
             say(&format!("small files, {writers} at a time, turn {turn} of {TURNS}"));
-            through.push(written_through(writers, &mut kept));
-            let (written, in_bucket) = written_late(bucket, (writers, turn), report, &mut kept);
+            through.push(least::through(kept, |dir| write(dir, writers)));
+            let (written, in_bucket) = written_late(bucket, (writers, turn), report, kept);
             late.push(written);
             synced.push(in_bucket);
             puts.push(put(bucket));
-            closed.push(written_closed(bucket, (writers, turn), report, &mut kept));
+            closed.push(written_closed(bucket, (writers, turn), report, kept));
         }
         let rates = |reference: &[f64], ours: &[f64]| {
             let rate = |times: &[f64]| f64::from(FILES) / median(times.to_vec());
             Rates { reference: rate(reference), ours: rate(ours) }
         };
         let files = format!("{FILES} files of {BYTES} bytes, {writers} at a time");
-        let pass_through = "pass-through file system";
         report.add(
             &format!("{files}, async, until closed, per s"),
-            pass_through,
+            least::NAME,
             rates(&through, &late),
         );
         let requests = format!("{WRITERS} raw PUTs at a time");
@@ -54,28 +50,6 @@ pub(crate) fn small_files(bucket: &Bucket<'_>, report: &mut Report) {
         );
         report.add(&format!("{files}, close, per s"), &requests, rates(&puts, &closed));
     }
-}
-
-/// What measurements leave on the disk.
-#[derive(Debug, Default)]
-struct Kept {
-    scratches: Vec<Scratch>,
-    plans: Vec<Plan>,
-}
-
-/// Through the least of file systems, over the disk where the state folders are.
-fn written_through(writers: u32, kept: &mut Kept) -> f64 {
-    let scratch = Scratch::new();
-    let (folder, dir) = (scratch.folder("files"), scratch.folder("mnt"));
-    let mut command = Command::new(beside("quayfs-bench-through"));
-    let mut server = command.arg(&folder).arg(&dir).stdout(Stdio::piped()).spawn();
-    let server = server.as_mut().expect("built together with this program");
-    wait_for_line(server);
-    let took = timed(|| write(&dir, writers));
-    run(Command::new("umount").arg(&dir), PROBE_WITHIN).ok();
-    server.wait().expect("the child is ours");
-    kept.scratches.push(scratch);
-    took
 }
 
 /// With closes that do not wait for the bucket: until the last close, and until all is there.
@@ -99,7 +73,7 @@ fn written_late(
         turn == TURNS,
         report,
     );
-    kept.plans.push(mount.umount());
+    kept.umount(mount);
     (written, synced)
 }
 
@@ -119,7 +93,7 @@ fn written_closed(
         turn == TURNS,
         report,
     );
-    kept.plans.push(mount.umount());
+    kept.umount(mount);
     took
 }
 
@@ -157,11 +131,4 @@ fn put(bucket: &Bucket<'_>) -> f64 {
     let mut puts = raw(bucket.endpoint(), bucket);
     puts.args(["puts", &FILES.to_string(), &BYTES.to_string(), &WRITERS.to_string()]);
     timed_by_itself(&mut puts)
-}
-
-fn wait_for_line(server: &mut Child) {
-    let pipe = server.stdout.take().expect("asked for above");
-    let mut line = String::new();
-    BufReader::new(pipe).read_line(&mut line).expect("it says that it is mounted");
-    assert_eq!(line.trim(), "mounted");
 }

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use testkit::{Bucket, Plan, Scratch, run, wait};
+use testkit::{Bucket, Plan, run, wait};
 
+use crate::kept::Kept;
 use crate::report::{Rates, Report, median, say};
 use crate::writes::{report_memory, timed};
 use crate::{PROBE_WITHIN, raw, timed_by_itself};
@@ -17,11 +18,11 @@ const PUTS_AT_A_TIME: u32 = 16;
 const TURNS: usize = 3;
 
 /// The task against the local disk, and all of it until it is in the bucket against plain requests.
-pub(crate) fn tiny_files(bucket: &Bucket<'_>, report: &mut Report) {
+pub(crate) fn tiny_files(bucket: &Bucket<'_>, kept: &mut Kept, report: &mut Report) {
     let (mut local, mut here, mut there, mut puts) = (vec![], vec![], vec![], vec![]);
     for turn in 1..=TURNS {
         say(&format!("a task with {FILES} files, turn {turn} of {TURNS}"));
-        let scratch = Scratch::new();
+        let scratch = kept.scratch();
         local.push(timed(|| task(scratch.path())));
         let mount = Plan::of(bucket).flags(["--profile", "pipeline"]).mount();
         let dir = mount.join(format!("task-{turn}"));
@@ -32,7 +33,7 @@ pub(crate) fn tiny_files(bucket: &Bucket<'_>, report: &mut Report) {
         fs::File::open(&dir).and_then(|dir| dir.sync_all()).expect("the store is there");
         there.push(started.elapsed().as_secs_f64());
         report_memory(&mount, "a task with many tiny files", turn == TURNS, report);
-        mount.umount();
+        kept.umount(mount);
         let mut plain = raw(bucket.endpoint(), bucket);
         let numbers = [FILES, BYTES, PUTS_AT_A_TIME].map(|number| number.to_string());
         puts.push(timed_by_itself(plain.arg("puts").args(numbers)));

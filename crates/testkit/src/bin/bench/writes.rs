@@ -7,8 +7,9 @@ use std::process::Command;
 
 use testkit::{Bucket, Mount, Plan, Scratch, noise, run, wait};
 
+use crate::kept::Kept;
 use crate::report::{Rates, Report, median, say};
-use crate::{MIB, PROBE_WITHIN, drop_caches, make, mib_per_second, raw, timed_by_itself};
+use crate::{MIB, PROBE_WITHIN, drop_caches, least, make, mib_per_second, raw, timed_by_itself};
 
 const LARGE_BYTES: u64 = 1024 * MIB;
 const EDITS: u64 = 1_000;
@@ -57,13 +58,15 @@ pub(crate) fn edits(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) 
 }
 
 /// A tree of sources comes out of its archive.
-pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) {
+pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, kept: &mut Kept, report: &mut Report) {
     let archive = make_archive(folder);
-    let (mut native, mut late, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut native, mut through, mut late, mut closed) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for turn in 1..=TURNS {
         say(&format!("a tree of sources, turn {turn} of {TURNS}"));
-        let place = folder.folder(format!("untar-{turn}"));
+        let place = kept.scratch().path().to_owned();
         native.push(timed(|| extract(&archive, &place)));
+        through.push(least::through(kept, |dir| extract(&archive, dir)));
         for (flags, took) in [(&["--commit", "async"][..], &mut late), (&[], &mut closed)] {
             let mount = Plan::of(bucket).flags(flags.iter().copied()).mount();
             let place = mount.join(format!("untar-{turn}-{}", flags.len()));
@@ -71,17 +74,20 @@ pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) 
             took.push(timed(|| extract(&archive, &place)));
             let what = format!("a tree of sources {}", flags.join(" "));
             report_memory(&mount, what.trim(), turn == TURNS, report);
-            mount.umount();
+            kept.umount(mount);
         }
     }
-    let (native, late, closed) = (median(native), median(late), median(closed));
+    let [native, through, late, closed] = [native, through, late, closed].map(median);
     report.remark(format!(
-        "Untar of {SOURCES} sources: {native:.2} s on the local disk, {late:.2} s async, {closed:.2} s close."
+        "Untar of {SOURCES} sources: {native:.2} s on the local disk, {through:.2} s in the {}, {late:.2} s \
+         async, {closed:.2} s close.",
+        least::NAME
     ));
     let rate = |took| f64::from(u32::try_from(SOURCES).expect("small")) / took;
-    let rates = |ours| Rates { reference: rate(native), ours: rate(ours) };
-    report.add("untar 3,000 sources, async, files per s", "local disk", rates(late));
-    report.add("untar 3,000 sources, close, files per s", "local disk", rates(closed));
+    let rates = |reference, ours| Rates { reference: rate(reference), ours: rate(ours) };
+    report.add("untar 3,000 sources, async, files per s", "local disk", rates(native, late));
+    report.add("untar 3,000 sources, async, files per s", least::NAME, rates(through, late));
+    report.add("untar 3,000 sources, close, files per s", "local disk", rates(native, closed));
 }
 
 fn copy_and_sync(from: &Path, to: &Path) {

@@ -40,7 +40,7 @@ another day, on a machine of two cores through a link of 20 ms and 80 MB/s a con
 /// Writes the page, and the plots beside it.
 pub(crate) fn write(page: &Path, chapters: &[(String, Vec<Measured>)]) {
     let mut text = String::from(INTRODUCTION);
-    let _ = write!(text, "\n{}\n", machine());
+    let _ = write!(text, "\n{}\n", testkit::machine());
     let stem = page.file_stem().and_then(|stem| stem.to_str()).expect("a page has a plain name");
     for (chapter, measured) in chapters {
         let picture = format!("{stem}-{}.svg", chapter.to_lowercase().replace(' ', "-"));
@@ -56,21 +56,6 @@ pub(crate) fn write(page: &Path, chapters: &[(String, Vec<Measured>)]) {
 
 fn put(path: &Path, text: &str) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-}
-
-fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib: u64 = total
-        .and_then(|line| line.split_whitespace().next())
-        .and_then(|kib| kib.parse().ok())
-        .unwrap_or(0);
-    let (gib, kernel) = (kib.div_ceil(1 << 20), kernel.trim());
-    format!(
-        "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}."
-    )
 }
 
 /// One workload: its figures, and what they took.
