@@ -11,6 +11,7 @@
 
 mod kept;
 mod least;
+mod memory;
 mod reads;
 mod report;
 mod small;
@@ -46,6 +47,7 @@ fn main() {
     let wanted: Vec<String> = arguments.collect();
     let is_wanted = |chapter: &str| wanted.is_empty() || wanted.iter().any(|name| name == chapter);
 
+    memory::touch();
     let link_given = address("QUAYFS_BENCH_LINK");
     let store = match address("QUAYFS_BENCH_STORE") {
         Some(address) => MinIo::start_at(address),
