@@ -58,6 +58,15 @@ pub(crate) fn permissions(text: &str) -> Result<u16, String> {
     }
 }
 
+/// `true`, `yes`, `on`, `1`, and their opposites.
+pub(crate) fn switch(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err(format!("{text}: neither true nor false")),
+    }
+}
+
 /// `close` or `async`.
 pub(crate) fn commit(text: &str) -> Result<Commit, String> {
     match text {

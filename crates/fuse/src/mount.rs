@@ -90,7 +90,7 @@ pub enum Unmount {
 
 /// The mount of this program at `dir`.
 pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
-    let path = table::resolve(dir).map_err(|error| MountError::of_path(dir, error))?;
+    let path = table::resolve(dir).map_err(|error| not_looked_at(dir, error))?;
     ours_at(&path)?.ok_or_else(|| nothing_at(&path))
 }
 
@@ -98,6 +98,21 @@ pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
 pub fn mount_above(path: &Path) -> Option<MountEntry> {
     let above = |entry: &MountEntry| path.starts_with(&entry.path);
     table::mounts().unwrap_or_default().into_iter().find(above)
+}
+
+/// The mounts of this program that `paths` are in by their names alone, each once; nothing is asked of what is
+/// mounted.
+pub fn mounts_above<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<MountEntry> {
+    let mut mounts = table::mounts().unwrap_or_default();
+    let mut above = Vec::new();
+    for path in paths {
+        if mounts.is_empty() {
+            break;
+        }
+        let Ok(path) = std::path::absolute(path) else { continue };
+        above.extend(mounts.extract_if(.., |entry| path.starts_with(&entry.path)));
+    }
+    above
 }
 
 /// Nothing is mounted at `path`; who is in a mount is told where that is.
@@ -111,12 +126,20 @@ fn nothing_at(path: &Path) -> MountError {
 
 /// The mount of this program that `path` is in, which must answer.
 pub fn mount_of(path: &Path) -> Result<MountEntry, MountError> {
-    let found = rustix::fs::stat(path).map_err(|error| MountError::of_path(path, error.into()))?;
+    let found = rustix::fs::stat(path).map_err(|error| not_looked_at(path, error.into()))?;
     let (major, minor) = (rustix::fs::major(found.st_dev), rustix::fs::minor(found.st_dev));
     let device = Device { major, minor };
     let mounts = table::mounts().map_err(|error| MountError::of_path(path, error))?;
     let entry = mounts.into_iter().find(|entry| entry.device == device);
     entry.ok_or_else(|| MountError::plain(MountErrorKind::NotMounted, path))
+}
+
+/// As [`MountError::of_path`], for who does not want to mount there: no advice to make the folder.
+fn not_looked_at(path: &Path, error: io::Error) -> MountError {
+    if error.kind() == io::ErrorKind::NotFound {
+        return MountError::with_source(MountErrorKind::NotMounted, path, error);
+    }
+    MountError::of_path(path, error)
 }
 
 /// Unmounts the mount of this program at `dir`: as root by system call, else by `fusermount3`.

@@ -7,7 +7,7 @@ use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
 use remote::{
     Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
-    Meter, PartCopies, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    Meter, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
@@ -66,6 +66,8 @@ pub(crate) struct Assembled {
     pub(crate) changes: Changes,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
+    /// How large the parts of its uploads are.
+    pub(crate) parts: Tuned,
     /// As whom the bucket is asked; none for a folder.
     pub(crate) identified: Option<Arc<dyn Identified>>,
     /// What the bucket's store can do.
@@ -118,13 +120,9 @@ pub(crate) async fn assemble(
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     }
+    let parts = sizes.parts_where(remote.personality().part_copies);
     let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
-    let part_bytes = match remote.personality().part_copies {
-        // A part is copied only if it was cut as it is now.
-        PartCopies::OwnBlocks => Tuned::of(sizes.parts.bytes()),
-        PartCopies::None | PartCopies::AnyRange { .. } | PartCopies::WholeFirst => sizes.parts,
-    };
-    let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes };
+    let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: parts.clone() };
     let runtime = Handle::current();
     let fetcher = Fetcher::new(
         (Arc::clone(&remote), store.clone()),
@@ -153,7 +151,18 @@ pub(crate) async fn assemble(
     if changes == Changes::Allowed {
         finish_uploads(&vfs, notices).await?;
     }
-    Ok(Assembled { vfs, namespace, ledger, remote, clock, changes, limit, identified, knowledge })
+    Ok(Assembled {
+        vfs,
+        namespace,
+        ledger,
+        remote,
+        clock,
+        changes,
+        limit,
+        parts,
+        identified,
+        knowledge,
+    })
 }
 
 fn bucket_options(

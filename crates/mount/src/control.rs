@@ -7,6 +7,7 @@
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   sync N ──▶ as drain, for what is below the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
+//!   hello  ──▶ nothing, as to all that is no question: the connection ends
 //! ```
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -20,7 +21,9 @@ use base::{Clock as _, Ino, SystemClock};
 use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::PidfdFlags;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::UnixStream;
@@ -99,6 +102,9 @@ const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// How long a daemon may take to answer what it knows, on a machine that is busy.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is said of one that takes longer.
+const SILENCE: &str = "nothing was heard for ten seconds";
 
 /// How often it is looked whether others still find the socket.
 const SOCKET_LOOK_DELAY: Duration = Duration::from_secs(3);
@@ -238,7 +244,8 @@ impl Asked {
     pub(crate) fn new(entry: &MountEntry, question: &str) -> io::Result<Asked> {
         // A mount of this user, or, for root, of any user that left a socket.
         let owner = entry.owner.unwrap_or(rustix::process::geteuid().as_raw());
-        let mut stream = connect(&runtime_dir::sockets(owner, entry.device), owner)?;
+        let sockets = runtime_dir::sockets(owner, entry.device);
+        let mut stream = connect(&sockets, owner, ANSWER_PATIENCE)?;
         stream.write_all(format!("{question}\n").as_bytes())?;
         Ok(Asked { lines: BufReader::new(stream) })
     }
@@ -253,10 +260,7 @@ impl Asked {
         let mut line = String::new();
         let late = |error: io::Error| {
             if error.kind() == io::ErrorKind::WouldBlock {
-                return io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "nothing was heard for ten seconds",
-                );
+                return io::Error::new(io::ErrorKind::TimedOut, SILENCE);
             }
             error
         };
@@ -300,10 +304,10 @@ pub(crate) fn silent(entry: &MountEntry, source: io::Error) -> Error {
 
 /// Connects to the first of `sockets` where `owner` or root listens: in /tmp anybody may. An error is that of
 /// the first.
-fn connect(sockets: &[PathBuf], owner: u32) -> io::Result<ClientStream> {
+fn connect(sockets: &[PathBuf], owner: u32, patience: Duration) -> io::Result<ClientStream> {
     let mut first = None;
     for socket in sockets {
-        let connected = ClientStream::connect(socket).and_then(|stream| {
+        let connected = connect_within(socket, patience).and_then(|stream| {
             let listener = Peer::of(stream.as_fd())?.uid;
             if listener == owner || listener == 0 {
                 return Ok(stream);
@@ -316,6 +320,37 @@ fn connect(sockets: &[PathBuf], owner: u32) -> io::Result<ClientStream> {
         }
     }
     Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// Connects to `socket`. Before one that nobody takes connections from any more they queue up, and who comes when
+/// the queue is full would wait for ever.
+fn connect_within(socket: &Path, patience: Duration) -> io::Result<ClientStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let flags = SocketFlags::CLOEXEC;
+    let stream = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_timeout(&stream, sockopt::Timeout::Send, Some(patience))?;
+    match net::connect(&stream, &address) {
+        Err(Errno::AGAIN) => return Err(io::Error::new(io::ErrorKind::TimedOut, SILENCE)),
+        connected => connected?,
+    }
+    sockopt::set_socket_timeout(&stream, sockopt::Timeout::Send, None)?;
+    Ok(stream.into())
+}
+
+/// An error if the daemon of a mount stands still that one of `paths` is in by its name: who looks at what is there
+/// would wait for it, and hear nothing.
+pub fn check_answers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    for entry in fuse::mounts_above(paths) {
+        let asked = Asked::new(&entry, "hello").and_then(|asked| asked.patient(ANSWER_PATIENCE));
+        match asked.and_then(|mut asked| asked.line::<IgnoredAny>()) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(silent(&entry, error));
+            }
+            // What else may be wrong is said by who wants something of it.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Listens until a drain is over, telling how many files and bytes it waits for.
@@ -374,4 +409,35 @@ fn one<T: for<'a> Deserialize<'a>>(dir: &Path, question: &str) -> Result<T, Erro
     let asked = Asked::new(&entry, question).and_then(|asked| asked.patient(ANSWER_PATIENCE));
     let line = asked.and_then(|mut asked| asked.line());
     line.map_err(failed)?.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket as new_socket,
+    };
+
+    use super::connect_within;
+
+    #[test]
+    fn who_finds_the_queue_full_does_not_wait_for_ever() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let still = new_socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        bind(&still, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&still, 0).unwrap();
+        let mut queued = Vec::new();
+        let refused = loop {
+            match connect_within(&path, Duration::from_millis(10)) {
+                Ok(stream) => queued.push(stream),
+                Err(error) => break error,
+            }
+            assert!(queued.len() < 100, "the queue has no end");
+        };
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut, "{refused}");
+        assert!(!queued.is_empty());
+    }
 }

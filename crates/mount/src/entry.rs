@@ -12,6 +12,17 @@ pub fn is_in_mount(path: &Path) -> bool {
     fuse::mount_of(path).is_ok()
 }
 
+/// Why `path` cannot be looked at, in words that say what to do if it is in a mount whose daemon is gone.
+pub fn not_looked_at(path: &Path, error: io::Error) -> Error {
+    let above = || fuse::mounts_above([path]).pop();
+    if error.kind() == io::ErrorKind::NotConnected
+        && let Some(entry) = above()
+    {
+        return Error::Dead { dir: entry.path };
+    }
+    Error::NotLookedAt { path: path.to_owned(), source: error }
+}
+
 /// The mount of this program that `path` is in.
 pub(crate) fn mount_of(path: &Path) -> Result<MountEntry, Error> {
     fuse::mount_of(path).map_err(|error| closed(path, error))

@@ -1,6 +1,8 @@
 //! What goes wrong at mount and unmount, with what to do about it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use base::printable;
 
 use crate::location::Location;
 
@@ -20,7 +22,8 @@ pub enum Error {
     /// Two folders that must be apart.
     #[error(
         "{one} ({}) must not be in {other} ({}): choose another place for one of them",
-        inner.display(), outer.display()
+        shown(inner),
+        shown(outer)
     )]
     Within {
         /// What is inside.
@@ -38,7 +41,7 @@ pub enum Error {
     /// The state folder.
     #[error(
         "cannot use the state folder {}: {source}\n  choose another one with --cache-dir",
-        dir.display()
+        shown(dir)
     )]
     State {
         /// Which folder.
@@ -53,7 +56,7 @@ pub enum Error {
     #[error(
         "{} is still mounted: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; \
          try again, or detach with --force, which leaves them to the next mount",
-        dir.display(), reasons.len(), reasons.iter().map(|r| format!("  {r}")).collect::<Vec<_>>().join("\n")
+        shown(dir), reasons.len(), lines(reasons)
     )]
     Unpublished {
         /// Which mount.
@@ -64,7 +67,7 @@ pub enum Error {
     /// Uploads failed that somebody waited for.
     #[error(
         "{}: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; try again",
-        path.display(), reasons.len(), reasons.iter().map(|r| format!("  {r}")).collect::<Vec<_>>().join("\n")
+        shown(path), reasons.len(), lines(reasons)
     )]
     Unsynced {
         /// Below which path.
@@ -83,7 +86,7 @@ pub enum Error {
     /// Something uses a state folder that has to be at rest.
     #[error(
         "the state folder {} is in use: unmount what uses it first, or name another one with --cache-dir",
-        dir.display()
+        shown(dir)
     )]
     StateInUse {
         /// Which folder.
@@ -93,7 +96,7 @@ pub enum Error {
     #[error(
         "{} is not pinned: it takes {bytes} bytes, {others_bytes} are pinned already, and at most {limit_bytes} \
          can be, which is 90 % of the cache\n  mount with a larger --cache-size, or unpin something",
-        path.display()
+        shown(path)
     )]
     PinTooLarge {
         /// What was to be pinned.
@@ -106,7 +109,7 @@ pub enum Error {
         limit_bytes: u64,
     },
     /// Something that cannot be pinned or unpinned.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {}", shown(path), printable(reason))]
     NotPinned {
         /// What was to be.
         path: PathBuf,
@@ -117,23 +120,31 @@ pub enum Error {
     #[error(
         "the quayfs process that served {0} is gone: `quayfs umount {0}` clears the place, and a mount there \
          finishes what it left",
-        dir.display()
+        shown(dir)
     )]
     Dead {
         /// Which mount.
         dir: PathBuf,
     },
     /// The daemon answers its owner and root.
-    #[error("{} is mounted by another user: only that user and root may ask about it", dir.display())]
+    #[error("{} is mounted by another user: only that user and root may ask about it", shown(dir))]
     Others {
         /// Which mount.
         dir: PathBuf,
     },
     /// The daemon does not answer.
-    #[error("the quayfs process that serves {} does not answer: {source}", dir.display())]
+    #[error("the quayfs process that serves {} does not answer: {source}", shown(dir))]
     Daemon {
         /// Which mount.
         dir: PathBuf,
+        /// What failed.
+        source: std::io::Error,
+    },
+    /// A path that was named.
+    #[error("{}: {source}", shown(path))]
+    NotLookedAt {
+        /// Which.
+        path: PathBuf,
         /// What failed.
         source: std::io::Error,
     },
@@ -149,6 +160,19 @@ pub enum Error {
         source: std::io::Error,
     },
 }
+
+/// A path within a line.
+fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy()).into_owned()
+}
+
+/// Each reason in a line of its own, whatever names are in it.
+fn lines(reasons: &[String]) -> String {
+    let lines: Vec<String> =
+        reasons.iter().map(|reason| format!("  {}", printable(reason))).collect();
+    lines.join("\n")
+}
+
 impl Error {
     /// Whether it is that programs use the mount.
     pub fn is_busy(&self) -> bool {

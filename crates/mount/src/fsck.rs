@@ -12,6 +12,7 @@ use crate::assemble;
 use crate::config::Config;
 use crate::error::Error;
 use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
+use crate::spelling::spelled;
 
 /// Whether to put right what is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,9 @@ pub struct LocalFlaw {
     pub about: &'static str,
     /// Whether it is put right now.
     pub repaired: bool,
+    /// Where the old database is, if a new one was begun for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aside: Option<String>,
 }
 
 /// What an attribute object says and that is not so.
@@ -85,6 +89,10 @@ pub fn fsck(state_dir: &Path, repair: Repair) -> Result<Vec<LocalFlaw>, Error> {
     }
     let of = |flaw: store::Flaw| LocalFlaw {
         repaired: !left.contains(&flaw),
+        aside: set_aside
+            .as_deref()
+            .filter(|_| flaw.weight == Weight::Database)
+            .map(|aside| spelled(aside).into_owned()),
         what: match (&set_aside, flaw.weight) {
             (Some(aside), Weight::Database) => format!(
                 "{}; begun anew, with the old one at {}: what was cached is forgotten, and what waited \

@@ -4,9 +4,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use fuse::MountError;
 use serde::Serialize;
 
-use crate::control::Asked;
+use crate::control::{Asked, check_answers};
 use crate::entry::mount_of;
 use crate::error::Error;
 use crate::task::{Answer, Outcome, Task};
@@ -126,9 +127,15 @@ fn ask<T>(
 ) -> Result<T, Error> {
     let system = |source| Error::System { what: "cannot look at the path", source };
     let place = std::path::absolute(path).map_err(system)?;
+    check_answers([&*place])?;
     // What is not there any more can still be unpinned: only what it is in has to be there.
     let there = place.ancestors().find(|place| is_there(place)).unwrap_or(&place);
-    let entry = mount_of(there)?;
+    // Whoever reads what is wrong knows the path that he wrote, not what is left of it.
+    let by_its_name = |error| {
+        let Error::Mount(error) = error else { return error };
+        Error::Mount(MountError { path: path.to_owned(), ..error })
+    };
+    let entry = mount_of(there).map_err(by_its_name)?;
     let resolved = there.canonicalize().map_err(system)?;
     let rest = place.strip_prefix(there).expect("an ancestor is a beginning");
     let inner = resolved.join(rest);

@@ -80,7 +80,10 @@ impl Report {
             cost: self.cost(&requests),
             tuning: TuningStatus {
                 memory_limit_bytes: self.memory_bytes_max,
-                part_bytes: self.common.sizes.parts.bytes(),
+                part_bytes: self
+                    .volumes
+                    .part_bytes()
+                    .unwrap_or_else(|| self.common.sizes.parts.bytes()),
                 read_window_bytes: self.common.sizes.window.bytes(),
                 requests_at_a_time: self.volumes.requests_at_a_time(),
                 small_uploads_at_a_time: self.volumes.small_uploads_at_a_time(),

@@ -1,5 +1,6 @@
 //! The sizes of a mount that follow the network.
 
+use remote::PartCopies;
 use transfer::Tuned;
 
 use crate::tuning::{WINDOW_BYTES_MAX, part_bytes, part_bytes_fair, window_bytes};
@@ -40,6 +41,17 @@ impl Sizes {
         Sizes { window: Tuned::of(WINDOW_BYTES_MAX), parts, growth }
     }
 
+    /// How large the parts of the uploads of a bucket are whose store copies what `copies` says.
+    pub(crate) fn parts_where(&self, copies: PartCopies) -> Tuned {
+        match copies {
+            // A part is copied only if it was cut as it is now: they stay.
+            PartCopies::OwnBlocks => Tuned::of(self.parts.bytes()),
+            PartCopies::None | PartCopies::AnyRange { .. } | PartCopies::WholeFirst => {
+                self.parts.clone()
+            }
+        }
+    }
+
     /// From now on they suit a network that brings so much.
     pub(crate) fn follow(&self, best: Best) {
         self.window.set(window_bytes(best.received));
@@ -52,6 +64,8 @@ impl Sizes {
 
 #[cfg(test)]
 mod tests {
+    use remote::PartCopies;
+
     use super::{Best, Sizes};
 
     #[test]
@@ -61,6 +75,22 @@ mod tests {
             let before = sizes.parts.bytes() >> 20;
             sizes.follow(Best { received: 0.0, sent: 1e6 });
             assert_eq!([before, sizes.parts.bytes() >> 20], want, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn parts_stay_where_only_such_are_copied_as_were_cut_alike() {
+        let anywhere = PartCopies::AnyRange { bytes_max: 5 << 30 };
+        for (copies, want) in [
+            (PartCopies::OwnBlocks, 16),
+            (anywhere, 8),
+            (PartCopies::None, 8),
+            (PartCopies::WholeFirst, 8),
+        ] {
+            let sizes = Sizes::new(None, 512 << 20);
+            let parts = sizes.parts_where(copies);
+            sizes.follow(Best { received: 0.0, sent: 1e6 });
+            assert_eq!(parts.bytes() >> 20, want, "{copies:?}");
         }
     }
 }

@@ -9,6 +9,7 @@
 mod capped;
 mod journal;
 mod json;
+mod one_line;
 mod record;
 mod tally;
 
@@ -28,6 +29,7 @@ use tracing_subscriber::{Registry, registry, reload};
 
 use capped::CappedFile;
 use journal::Journal;
+use one_line::OneLine;
 use record::Recorder;
 use tally::Tally;
 
@@ -175,12 +177,15 @@ fn way(mount: &str, target: &LogTarget, format: LogFormat) -> io::Result<Way> {
     let (label, stamp) = (mount.to_owned(), Stamp(mount.to_owned()));
     Ok(match (format, target) {
         (LogFormat::Journal, _) => Box::new(Recorder::new(Journal::connect()?, label)),
-        (LogFormat::Text, LogTarget::Terminal) => {
-            Box::new(layer().with_target(false).with_timer(stamp).with_writer(io::stderr))
-        }
+        (LogFormat::Text, LogTarget::Terminal) => Box::new(
+            layer()
+                .with_target(false)
+                .with_timer(stamp)
+                .with_writer(OneLine(io::stderr as fn() -> io::Stderr)),
+        ),
         (LogFormat::Text, LogTarget::File(path)) => {
             let text = layer().with_target(false).with_ansi(false).with_timer(stamp);
-            Box::new(text.with_writer(file(path)?))
+            Box::new(text.with_writer(OneLine(file(path)?)))
         }
         (LogFormat::Json, LogTarget::Terminal) => {
             Box::new(Recorder::new(json::Lines(io::stderr as fn() -> io::Stderr), label))

@@ -7,6 +7,7 @@ use base::{Clock, Ino};
 use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use transfer::Tuned;
 use vfs::{Unpublished, Vfs};
 
 use crate::assemble::Assembled;
@@ -38,6 +39,8 @@ pub(crate) struct Volume {
     remote: Arc<dyn Remote>,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
+    /// How large the parts of its uploads are.
+    pub(crate) parts: Tuned,
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
     ledger: Arc<StoreLedger>,
@@ -53,7 +56,7 @@ impl Volume {
         runtime: &Handle,
     ) -> Volume {
         let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
-        let Assembled { limit, identified, knowledge, .. } = assembled;
+        let Assembled { limit, parts, identified, knowledge, .. } = assembled;
         vfs.attach(Arc::new(kernel));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -74,6 +77,7 @@ impl Volume {
             identified,
             remote,
             limit,
+            parts,
             knowledge,
             ledger,
             background,

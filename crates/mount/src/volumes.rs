@@ -85,6 +85,12 @@ impl Volumes {
         self.all().iter().map(|volume| volume.limit.requests() as u64).min().unwrap_or_default()
     }
 
+    /// How large the parts of an upload are that begins now, of the bucket with the largest; `None` where there is
+    /// no bucket yet.
+    pub(crate) fn part_bytes(&self) -> Option<u64> {
+        self.all().iter().map(|volume| volume.parts.bytes()).max()
+    }
+
     /// Small files that are uploaded at a time, of the bucket that bears the most.
     pub(crate) fn small_uploads_at_a_time(&self) -> u64 {
         let all = self.all();

@@ -1,6 +1,7 @@
 //! Decorator: counts and times requests, their bytes and failures, and tells the log of each.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -25,6 +26,8 @@ pub struct Meter {
 struct Book {
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
+    /// Whether the store has ever taken these credentials.
+    is_known: Arc<AtomicBool>,
 }
 
 /// A request under way. When it is dropped it was answered, or nobody waits for it any more.
@@ -39,7 +42,7 @@ struct Request {
 impl Meter {
     /// `inner`, counted and timed in `metrics`.
     pub fn new(inner: Arc<dyn Remote>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Meter {
-        Meter { inner, book: Book { metrics, clock } }
+        Meter { inner, book: Book { metrics, clock, is_known: Arc::default() } }
     }
 
     fn count(&self, counter: Counter) {
@@ -81,13 +84,22 @@ impl Book {
         Request { book: self.clone(), timing, key: key.clone(), begun: self.clock.monotonic() }
     }
 
-    /// Counts a failure. That an object is not there, was changed or is not for us is an answer; that the
-    /// credentials are not taken is none.
+    /// Counts a failure. That an object is not there, was changed or is not for us is an answer. That
+    /// credentials are not taken any more is none; of a bucket for which there never were any, it is.
     fn note<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result
-            && (!matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Denied)
-                || error.trouble().is_of_credentials())
-        {
+        let is_failure = match &result {
+            Ok(_) => {
+                self.is_known.store(true, Ordering::Relaxed);
+                false
+            }
+            Err(error) if error.trouble().is_of_credentials() => {
+                self.is_known.load(Ordering::Relaxed)
+            }
+            Err(error) => {
+                !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Denied)
+            }
+        };
+        if is_failure {
             self.metrics.add(Counter::RemoteErrors, 1);
         }
         result

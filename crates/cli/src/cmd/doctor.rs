@@ -4,11 +4,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use base::printable;
 use clap::Args as ClapArgs;
 use mount::{Finding, Location, Patient, Verdict};
 
 use crate::say;
 use crate::settings::{self, Flags, ReachSettings, Sources};
+
+/// As wide as the longest name of what is looked at.
+const SUBJECT_COLUMNS: usize = 32;
+
+/// As wide as a verdict.
+const INDENT: &str = "      ";
 
 /// What to look at.
 #[derive(Debug, ClapArgs)]
@@ -57,11 +64,18 @@ fn line(finding: &Finding) -> String {
         Verdict::Warn => "warn",
         Verdict::Fail => "fail",
     };
-    let line = format!("{verdict:<5} {:<24} {}", finding.subject, finding.seen);
+    let seen = within(&finding.seen);
+    let line = format!("{verdict:<5} {:<SUBJECT_COLUMNS$} {seen}", finding.subject);
     match &finding.advice {
-        Some(advice) => format!("{line}\n      {:<24} → {advice}", ""),
+        Some(advice) => format!("{line}\n{INDENT}{:<SUBJECT_COLUMNS$} → {}", "", within(advice)),
         None => line,
     }
+}
+
+/// Text that goes on in the column where it began, whatever the store had to say.
+fn within(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| printable(line.trim_start())).collect();
+    lines.join(&format!("\n{INDENT}{:<SUBJECT_COLUMNS$} ", ""))
 }
 
 #[cfg(test)]
@@ -75,11 +89,14 @@ mod tests {
         let finding = Finding {
             subject: "clock",
             verdict: Verdict::Warn,
-            seen: "60 s off".to_owned(),
+            seen: "60 s off\n  (it says \x1b[2J)".to_owned(),
             advice: Some("set it".to_owned()),
         };
-        let want =
-            "warn  clock                    60 s off\n                               → set it";
+        let columns = " ".repeat(39);
+        let want = format!(
+            "warn  {:<32} 60 s off\n{columns}(it says \\u{{1b}}[2J)\n{columns}→ set it",
+            "clock"
+        );
         assert_eq!(line(&finding), want);
     }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use base::printable;
 use clap::Args as ClapArgs;
 use mount::{Chore, Outcome, spelled};
 use serde_json::json;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &EvictArgs) -> Result<ExitCode> {
         say(&format!("{} freed of {freed_files} file(s)", show_bytes(freed_bytes)));
         let all = || kept.iter().chain(&failed);
         for (path, reason) in all().take(KEPT_TOLD_MAX) {
-            complain(&format!("{path}: {reason}"));
+            complain(&format!("{}: {}", printable(path), printable(reason)));
         }
         if let Some(more) = all().count().checked_sub(KEPT_TOLD_MAX).filter(|more| 0 < *more) {
             complain(&format!("and {more} more; --json tells all"));

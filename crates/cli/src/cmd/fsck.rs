@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use base::printable;
 use clap::Args as ClapArgs;
-use mount::{CheckedBucket, LocalFlaw, Location, Repair};
+use mount::{AttributeFlaw, CheckedBucket, LocalFlaw, Location, Repair};
 use serde_json::json;
 
+use crate::plain::shown;
 use crate::say;
 use crate::settings::{self, Flags, ReachSettings, Sources};
 
@@ -44,7 +46,7 @@ pub(crate) fn run(args: &FsckArgs) -> Result<ExitCode> {
     let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
     let state_dir = settings::state_dir(&settings.disk.state)?;
     if !state_dir.is_dir() {
-        bail!("{}: there is no state folder; name it with --cache-dir", state_dir.display());
+        bail!("{}: there is no state folder; name it with --cache-dir", shown(&state_dir));
     }
     let repair = if args.repair { Repair::Yes } else { Repair::No };
     let local = mount::fsck(&state_dir, repair)?;
@@ -67,15 +69,18 @@ pub(crate) fn run(args: &FsckArgs) -> Result<ExitCode> {
 
 fn table(state_dir: &Path, local: &[LocalFlaw], bucket: Option<&CheckedBucket>) -> String {
     let of_local = |flaw: &LocalFlaw| {
-        let repaired = if flaw.repaired { " (repaired)" } else { "" };
-        format!("{}: {}{repaired}", flaw.path.display(), flaw.what)
+        // What was in a database that was begun anew is not put right by that.
+        let repaired = if flaw.repaired && flaw.aside.is_none() { " (repaired)" } else { "" };
+        format!("{}: {}{repaired}", shown(&flaw.path), printable(&flaw.what))
     };
+    let of_bucket =
+        |flaw: &AttributeFlaw| format!("{}: {}", printable(&flaw.key), printable(&flaw.what));
     let mut lines: Vec<String> = local.iter().map(of_local).collect();
     if local.is_empty() {
-        lines.push(format!("{}: nothing is wrong", state_dir.display()));
+        lines.push(format!("{}: nothing is wrong", shown(state_dir)));
     }
     if let Some(bucket) = bucket {
-        lines.extend(bucket.flaws.iter().map(|flaw| format!("{}: {}", flaw.key, flaw.what)));
+        lines.extend(bucket.flaws.iter().map(of_bucket));
         lines.push(format!(
             "{} objects, {} attribute objects, {} flaws in these",
             bucket.objects,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use base::printable;
 use clap::Args;
 use mount::{Answer, Listed, spelled};
 use serde_json::{Value, json};
@@ -62,8 +63,8 @@ fn row(mount: &Listed) -> [String; 5] {
         Answer::Dead | Answer::Others | Answer::Silent(_) => ("-".to_owned(), "-".to_owned()),
     };
     [
-        mount.source.clone(),
-        spelled(&mount.dir).into_owned(),
+        printable(&mount.source).into_owned(),
+        printable(&spelled(&mount.dir)).into_owned(),
         process,
         health(&mount.answer),
         pending,

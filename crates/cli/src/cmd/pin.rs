@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use base::printable;
 use clap::Args as ClapArgs;
 use mount::{ListedPin, Pinned, Unpinned, spelled};
 use serde_json::json;
 
 use super::files::Bar;
+use crate::plain::shown;
 use crate::settings::{self, Flags, Resolved, Sources, StateSettings};
 use crate::units::show_bytes;
-use crate::{complain, say};
+use crate::{complain, say, told};
 
 /// What is to stay in the cache.
 #[derive(Debug, ClapArgs)]
@@ -68,12 +70,22 @@ pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
             bar.add(progress.bytes);
         });
         bar.clear();
-        let pinned = pinned?;
-        is_whole &= pinned.failed.is_empty();
-        if args.json {
-            all.push(json!({ "path": spelled(path).into_owned(), "pinned": pinned }));
-        } else {
-            tell(path, &pinned);
+        // One that cannot be pinned keeps no other from it.
+        match pinned {
+            Ok(pinned) => {
+                is_whole &= pinned.failed.is_empty();
+                if args.json {
+                    all.push(json!({ "path": spelled(path).into_owned(), "pinned": pinned }));
+                } else {
+                    tell(path, &pinned);
+                }
+            }
+            Err(error) => {
+                is_whole = false;
+                let error = told(&error.into());
+                complain(&error);
+                all.push(json!({ "path": spelled(path).into_owned(), "error": error }));
+            }
         }
     }
     if args.json {
@@ -101,11 +113,16 @@ fn state_dirs(flags: &Flags<StateSettings>) -> Result<BTreeSet<PathBuf>> {
 pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
-        if mount::unpin(path)? == Unpinned::WasNot {
-            let told = "is not pinned by this name; `quayfs pin --list` tells what is";
-            complain(&format!("{}: {told}", path.display()));
-            code = ExitCode::FAILURE;
-        }
+        let told = match mount::unpin(path) {
+            Ok(Unpinned::Yes) => continue,
+            Ok(Unpinned::WasNot) => {
+                let told = "is not pinned by this name; `quayfs pin --list` tells what is";
+                format!("{}: {told}", shown(path))
+            }
+            Err(error) => told(&error.into()),
+        };
+        complain(&told);
+        code = ExitCode::FAILURE;
     }
     Ok(code)
 }
@@ -113,19 +130,20 @@ pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
 fn tell(path: &std::path::Path, pinned: &Pinned) {
     say(&format!(
         "{}: {} file(s), {}, of which {} were fetched",
-        path.display(),
+        shown(path),
         pinned.files,
         show_bytes(pinned.bytes),
         show_bytes(pinned.brought_bytes)
     ));
     for reason in &pinned.failed {
-        complain(&format!("not here yet, the mount tries again: {reason}"));
+        complain(&format!("not here yet, the mount tries again: {}", printable(reason)));
     }
 }
 
 fn table(pins: &[ListedPin]) -> String {
     let line = |pin: &ListedPin| {
-        format!("{}  {}  {} file(s), {}", pin.volume, pin.path, pin.files, show_bytes(pin.bytes))
+        let (volume, path) = (printable(&pin.volume), printable(&pin.path));
+        format!("{volume}  {path}  {} file(s), {}", pin.files, show_bytes(pin.bytes))
     };
     match pins {
         [] => "nothing is pinned".to_owned(),

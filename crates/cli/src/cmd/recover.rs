@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use base::printable;
 use mount::{Fate, Kept, Location, Notice, Waiting};
 
 use super::mount::explain;
 use crate::args::RecoverArgs;
+use crate::plain::shown;
 use crate::settings::{self, Resolved, Sources};
 use crate::units::show_bytes;
 use crate::{complain, say};
@@ -18,7 +20,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let state_dir = settings::state_dir(&settings.disk.state)?;
     // The usual one is not there before the first mount; one that somebody names is misspelt.
     if given.contains_key("cache-dir") && location.is_none() && !state_dir.is_dir() {
-        bail!("{}: there is no state folder", state_dir.display());
+        bail!("{}: there is no state folder", shown(&state_dir));
     }
     if args.list {
         let (waiting, kept) = (mount::waiting(&state_dir)?, mount::kept(&state_dir)?);
@@ -40,6 +42,9 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let config = settings::config(location, Path::new("/"), &settings)?;
     settings::make_state_dir(&state_dir)?;
     let notices = mount::recover(&config)?;
+    if notices.is_empty() {
+        say("nothing was left to finish");
+    }
     for notice in &notices {
         match notice {
             Notice::ReadOnly(reason) => bail!("these credentials cannot write: {reason}"),
@@ -69,7 +74,8 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
 fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
     let of_waiting = |waiting: &Waiting| {
         let key = waiting.key.as_deref().unwrap_or("an object of which nothing is known here");
-        let volume = waiting.volume.as_deref().unwrap_or("a bucket");
+        let key = printable(key);
+        let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
         let fate = match waiting.fate {
             Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
             Fate::Kept => format!(
@@ -77,10 +83,10 @@ fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
                  recovery folder"
             ),
         };
-        format!("{}  {}\n  {fate}", waiting.path.display(), show_bytes(waiting.bytes))
+        format!("{}  {}\n  {fate}", shown(&waiting.path), show_bytes(waiting.bytes))
     };
     let of_kept = |kept: &Kept| {
-        format!("{}  {}\n  {}", kept.path.display(), show_bytes(kept.bytes), kept.reason)
+        format!("{}  {}\n  {}", shown(&kept.path), show_bytes(kept.bytes), printable(&kept.reason))
     };
     let lines: Vec<String> =
         waiting.iter().map(of_waiting).chain(kept.iter().map(of_kept)).collect();

@@ -10,6 +10,7 @@ use clap::Args;
 use mount::{Status, spelled};
 use serde_json::{Value, json};
 
+use crate::plain::shown;
 use crate::{complain, say};
 
 #[derive(Debug, Args)]
@@ -61,7 +62,7 @@ fn all(args: &StatusArgs) -> Result<ExitCode> {
     }
     let pages = found.iter().map(|(dir, found)| match found {
         Ok(status) => page::page(status, dir),
-        Err(error) => format!("{}: {error}", dir.display()),
+        Err(error) => format!("{}: {error}", shown(dir)),
     });
     say(&pages.collect::<Vec<_>>().join("\n\n"));
     Ok(code)

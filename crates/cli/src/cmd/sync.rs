@@ -2,14 +2,15 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::umount;
 use crate::args::SyncArgs;
 
 pub(crate) fn run(args: &SyncArgs) -> Result<ExitCode> {
     let path = &args.path;
-    path.symlink_metadata().with_context(|| path.display().to_string())?;
+    mount::check_answers([&**path])?;
+    path.symlink_metadata().map_err(|error| mount::not_looked_at(path, error))?;
     mount::sync(&args.path, umount::teller())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use base::printable;
 use clap::Args;
 use mount::{Force, Progress};
 
@@ -63,12 +64,14 @@ fn explain(progress: &Progress) -> String {
                 "detaching although {files} file(s) are not uploaded; what is not when the daemon \
                  ends, the next mount uploads or puts into the recovery folder"
             );
-            [&[detached], reasons.as_slice()].concat().join("\n  ")
+            let reasons = reasons.iter().map(|reason| printable(reason).into_owned());
+            std::iter::once(detached).chain(reasons).collect::<Vec<_>>().join("\n  ")
         }
         Progress::AttributesLeft { reason } => {
             format!(
                 "attributes could not be brought into the bucket; they are in the state folder, and \
-                 the next mount of the bucket with it writes them:\n  {reason}"
+                 the next mount of the bucket with it writes them:\n  {}",
+                printable(reason)
             )
         }
         Progress::StillUploading => {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use base::ByteRange;
+use base::{ByteRange, printable};
 use clap::Args as ClapArgs;
 use mount::{Chore, Found, Outcome, spelled};
 use serde_json::json;
@@ -125,7 +125,7 @@ impl Tally {
             show_bytes(self.here_bytes)
         ));
         for (path, reason) in self.failed.iter().take(FAILURES_TOLD_MAX) {
-            complain(&format!("{path}: {reason}"));
+            complain(&format!("{}: {}", printable(path), printable(reason)));
         }
         if FAILURES_TOLD_MAX < self.failed.len() {
             let more = self.failed.len() - FAILURES_TOLD_MAX;

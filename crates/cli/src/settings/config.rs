@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use mount::{
     Addressing, Authorities, CacheLimit, Changes, Config, Credentials, Endpoints, Entrance,
     InsightSettings, Location, LogOptions, LogTarget, Looks, PassthroughWish, PriceChanges, Prices,
@@ -25,6 +25,7 @@ const SLOW_ELSE: Duration = Duration::from_secs(1);
 /// A mount of `location` at `dir`.
 pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Result<Config> {
     let Settings { store, disk, tuning, .. } = settings;
+    check_endpoint(store.endpoint.as_deref())?;
     let memory_bytes_max = tuning.memory_limit.unwrap_or_else(mount::memory_bytes_fair);
     Ok(Config {
         insight: insight(settings, &location),
@@ -119,14 +120,33 @@ fn s3(settings: &StoreSettings) -> Result<S3Settings> {
         (None, true) => Credentials::Anonymous,
         (None, false) => Credentials::Default,
     };
+    let endpoint = settings.endpoint.clone().or_else(endpoint_of_environment);
+    check_endpoint(endpoint.as_deref())?;
     Ok(S3Settings {
-        endpoint: settings.endpoint.clone().or_else(endpoint_of_environment),
+        endpoint,
         region: settings.region.clone(),
         credentials,
-        addressing: if settings.path_style { Addressing::Path } else { Addressing::Auto },
+        addressing: match settings.path_style {
+            Some(true) => Addressing::Path,
+            Some(false) => Addressing::Virtual,
+            None => Addressing::Auto,
+        },
         endpoints: Endpoints { fips: settings.fips, dual_stack: settings.dual_stack },
         terms: terms::terms(&settings.terms)?,
     })
+}
+
+/// Refuses one with a user and a password, which no store takes there, and does not repeat it: they would be told in
+/// messages, and kept in the state folder.
+fn check_endpoint(url: Option<&str>) -> Result<()> {
+    let Some((_, rest)) = url.and_then(|url| url.split_once("://")) else { return Ok(()) };
+    if rest.split('/').next().is_some_and(|host| host.contains('@')) {
+        bail!(
+            "the endpoint has a user or a password in it, which belong into the environment, a profile or a file of \
+             credentials: name it as https://HOST"
+        );
+    }
+    Ok(())
 }
 
 /// The names under which AWS's own tools look for it.
@@ -134,4 +154,21 @@ fn s3(settings: &StoreSettings) -> Result<S3Settings> {
 fn endpoint_of_environment() -> Option<String> {
     let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
     names.into_iter().find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_endpoint;
+
+    #[test]
+    fn an_endpoint_has_no_password_and_none_is_repeated() {
+        for url in ["http://host:9000/a@b", "https://host", "host", "http://[::1]:9000"] {
+            check_endpoint(Some(url)).unwrap();
+        }
+        check_endpoint(None).unwrap();
+        for url in ["http://me:hush@host:9000", "https://hush@host/x"] {
+            let said = check_endpoint(Some(url)).unwrap_err().to_string();
+            assert!(said.contains("password") && !said.contains("hush"), "{said}");
+        }
+    }
 }

@@ -18,7 +18,9 @@ use mount::{Attributes, Commit, DirtyLimit, Last, LogFormat, Tags};
 use super::bounds;
 use super::profile::Profile;
 use super::words::{Sse, acl, sse, storage_class, tags};
-use crate::units::{CacheSize, attributes, commit, last, log_format, log_level, permissions};
+use crate::units::{
+    CacheSize, attributes, commit, last, log_format, log_level, permissions, switch,
+};
 
 /// All settings of a mount.
 #[derive(Clone, Debug, Args)]
@@ -113,9 +115,18 @@ pub(crate) struct StoreSettings {
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Put the bucket in the path, not the host name [default with --endpoint].
-    #[arg(long, help_heading = "S3")]
-    pub(crate) path_style: bool,
+    /// Put the bucket in the path, or, with =false, in the host name, as some services want it
+    /// [default: in the path with --endpoint].
+    #[arg(
+        long,
+        value_name = "true|false",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_parser = switch,
+        help_heading = "S3"
+    )]
+    pub(crate) path_style: Option<bool>,
     /// Use Amazon's endpoints with certified cryptography (FIPS 140).
     #[arg(long, help_heading = "S3")]
     pub(crate) fips: bool,

@@ -213,9 +213,12 @@ fn check(command: &Command, given: &Given) -> Result<()> {
 
 fn parse(given: &BTreeMap<String, Given>) -> Result<Settings> {
     let settings = table::all();
-    // What is switched off is as if nobody had named it: it cannot contradict anything.
+    // What is switched off, as it usually is, is as if nobody had named it: it cannot contradict anything.
     let is_off = |given: &&Given| {
-        let is_switch = |setting: &Setting| setting.is_switch && setting.name == given.name;
+        let is_switch = |setting: &Setting| {
+            let is_usual = matches!(setting.default, table::Default::Value(_));
+            setting.is_switch && is_usual && setting.name == given.name
+        };
         settings.iter().any(is_switch) && given.value.to_str().is_some_and(table::is_off)
     };
     let named = given.values().filter(|given| !is_off(given)).map(argument);
@@ -329,6 +332,22 @@ mod tests {
         assert_eq!(part_size(&said), Some(6 << 20));
         said.flags = &["--part-size", "7MiB"];
         assert_eq!(part_size(&said), Some(7 << 20));
+    }
+
+    #[test]
+    fn the_bucket_goes_into_the_host_name_where_somebody_says_so() {
+        let in_path = |flags: &[&str]| {
+            let said = Said { flags, ..Said::default() };
+            resolved(&said, "s3://b").unwrap().settings.store.path_style
+        };
+        for (flags, want) in [
+            (&[][..], None),
+            (&["--path-style"], Some(true)),
+            (&["--path-style=yes"], Some(true)),
+            (&["--path-style=false"], Some(false)),
+        ] {
+            assert_eq!(in_path(flags), want, "{flags:?}");
+        }
     }
 
     #[test]

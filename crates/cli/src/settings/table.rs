@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, Args, Command};
 
 use super::flags::Settings;
+use crate::units::switch;
 
 /// One setting, by the name of its flag.
 #[derive(Clone, Debug)]
@@ -83,15 +84,6 @@ fn words(argument: &Arg) -> String {
     let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let words = help.split_once("[default").and_then(|(_, rest)| rest.rsplit_once(']'));
     words.map_or("none", |(words, _)| words.trim_start_matches(':').trim()).to_owned()
-}
-
-/// `true`, `yes`, `on`, `1`, and their opposites.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
-    match text.to_ascii_lowercase().as_str() {
-        "true" | "yes" | "on" | "1" => Ok(true),
-        "false" | "no" | "off" | "0" => Ok(false),
-        _ => Err(format!("{text}: neither true nor false")),
-    }
 }
 
 /// Whether a switch is off with this value.

@@ -193,6 +193,11 @@ fn a_bucket_that_may_not_be_written_is_read_only_and_others_are_not_touched_by_i
         all_of(&bucket).login(&Login { secret: "wrong".to_owned(), ..Login::root() }).mount();
     let folder = mount.join("s3").join(bucket.name());
     assert_eq!(errno(fs::metadata(&folder)), Errno::ACCESS);
+    assert_eq!(
+        mount.status()["health"],
+        "ok",
+        "a name that is not for us is none of the mount's troubles"
+    );
     mount.umount();
 }
 

@@ -237,6 +237,46 @@ fn what_is_pinned_stays_whatever_else_is_read_and_after_the_next_mount() {
 }
 
 #[test]
+fn what_cannot_be_pinned_keeps_nothing_else_from_it() {
+    let (_store, mount) = mounted(&[("a", 1000), ("b", 1000)], &[]);
+    let outside = mount.plan().folder("outside");
+    let [a, b] = ["a", "b"].map(|name| mount.join(name).into_os_string());
+    let paths = [a, outside.into_os_string(), b];
+    let of = |command: &[&str]| {
+        let words = command.iter().map(Into::into);
+        quayfs(&mount, words.chain(paths.iter().cloned()).collect::<Vec<_>>())
+    };
+    let pinned = of(&["pin", "--json"]);
+    assert!(
+        !pinned.status.success() && pinned.stderr.contains("not mounted"),
+        "{}",
+        pinned.report()
+    );
+    let said: Value = serde_json::from_str(&pinned.stdout).unwrap();
+    assert_eq!((&said[0]["pinned"]["files"], &said[2]["pinned"]["files"]), (&json!(1), &json!(1)));
+    assert!(said[1]["error"].as_str().unwrap().contains("not mounted"), "{said}");
+    assert_eq!(of(&["unpin"]).stderr.lines().count(), 1);
+    assert_eq!(mount.status()["cache"]["pinned_bytes"], 0);
+}
+
+#[test]
+fn names_are_told_to_people_within_a_line_and_to_programs_as_they_are() {
+    const ODD: &str = "two\nlines \u{1b}[2J";
+    let (_store, mount) = mounted(&[(ODD, 1000)], &[]);
+    let path = mount.join(ODD);
+    let said = quayfs(&mount, [OsStr::new("pin"), path.as_os_str()]);
+    assert!(said.ok().contains(r"two\nlines \u{1b}[2J: 1 file(s)"), "{}", said.report());
+    let said = quayfs(&mount, [OsStr::new("evict"), path.as_os_str()]);
+    assert!(said.stderr.contains(r"two\nlines \u{1b}[2J: pinned"), "{}", said.report());
+    let (said, _) = told(&mount, &["evict"], ODD);
+    assert!(said["kept"][0]["path"].as_str().unwrap().ends_with(ODD), "{said}");
+    let state = mount.state().as_os_str();
+    let said =
+        quayfs(&mount, ["pin", "--list", "--cache-dir"].map(OsStr::new).into_iter().chain([state]));
+    assert!(said.ok().contains(r"  /two\nlines \u{1b}[2J  1 file(s)"), "{}", said.report());
+}
+
+#[test]
 fn a_pin_that_leaves_the_cache_too_little_is_refused_with_the_figures() {
     let files = [("small", MIB), ("large", 4 * MIB)];
     let (_store, mount) = mounted(&files, &["--cache-size", "4MiB"]);

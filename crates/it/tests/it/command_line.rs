@@ -92,7 +92,8 @@ fn a_mount_that_is_gone_or_of_another_is_said_to_be() {
         assert!(said.stderr.contains("by another user"), "{command}: {}", said.report());
     }
     mount.kill();
-    for command in ["status", "top", "pin", "unpin", "bench", "log-level"] {
+    for command in ["status", "top", "sync", "warm", "evict", "pin", "unpin", "bench", "log-level"]
+    {
         let mut asked = mount.plan().command([command]);
         let said = run(asked.arg(mount.path()).args(level(command)), WITHIN);
         assert_eq!(said.status.code(), Some(1), "{}", said.report());

@@ -160,6 +160,25 @@ fn one_who_is_told_to_end_removes_what_was_just_under_way() {
 }
 
 #[test]
+fn one_who_waits_for_the_store_can_be_told_to_end() {
+    let bucket = MinIo::shared().bucket();
+    let link = SlowLink::to(MinIo::shared().address(), Shape::default());
+    link.hold_answers_to("list-type");
+    let plan = Plan::of(&bucket);
+    let mut command = plan.command(["doctor", &*bucket.url(), "--path-style"]);
+    command.args(["--region", "us-east-1", "--endpoint", &link.endpoint()]);
+    command.arg("--cache-dir").arg(plan.state()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    wait::until("the request to be under way", WITHIN, || 0 < link.held());
+    rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(!ended.status.success() && !said.contains("bucket"), "{said}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("told to end"), "{ended:?}");
+    link.release();
+}
+
+#[test]
 fn nothing_is_written_where_changes_are_not_allowed() {
     let minio = MinIo::shared();
     let bucket = minio.bucket();

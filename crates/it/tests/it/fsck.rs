@@ -199,6 +199,8 @@ fn a_database_that_cannot_be_read_is_set_aside_and_that_is_said() {
     let flaws = found(&repaired);
     assert_eq!(flaws["local"][0]["about"], "database", "{flaws}");
     assert!(whats(&flaws)[0].contains("begun anew, with the old one at"), "{flaws}");
+    let aside = flaws["local"][0]["aside"].as_str().unwrap();
+    assert!(Path::new(aside).exists(), "{flaws}");
     repaired.ok();
     let mount = plan.mount();
     assert!(fs::read(mount.join("file")).unwrap() == fs::read(store.join("file")).unwrap());

@@ -53,11 +53,20 @@ fn a_daemon_that_stands_still_is_said_not_to_answer() {
     let pid = mount.status()["pid"].as_i64().unwrap();
     let signal = |name: &str| run(Command::new("kill").args([name, &pid.to_string()]), WITHIN);
     signal("-STOP").ok();
-    let mut command = mount.plan().command(["status"]);
-    let said = run(command.arg(mount.path()), WITHIN);
+    let asked = std::thread::scope(|scope| {
+        let ask = |command: &'static str| {
+            let mount = &mount;
+            scope.spawn(move || run(mount.plan().command([command]).arg(mount.path()), WITHIN))
+        };
+        let commands = ["status", "umount", "sync", "warm", "evict", "pin", "unpin", "bench"];
+        let asking = commands.map(|command| (command, ask(command)));
+        asking.map(|(command, asked)| (command, asked.join().unwrap()))
+    });
     signal("-CONT").ok();
-    assert!(!said.status.success(), "{}", said.report());
-    assert!(said.stderr.contains("does not answer"), "{}", said.report());
+    for (command, said) in asked {
+        assert!(!said.status.success(), "{command}: {}", said.report());
+        assert!(said.stderr.contains("does not answer"), "{command}: {}", said.report());
+    }
     mount.umount();
 }
 

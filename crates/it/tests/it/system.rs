@@ -216,6 +216,8 @@ fn systemd_takes_the_units() {
         ] {
             assert!(text.contains(line), "{}: {line}", unit.display());
         }
+        // A service of the system has none by itself, and would look for credentials nowhere.
+        assert_eq!(text.contains("Environment=HOME=%h"), who == "system", "{}", unit.display());
         if !analyze.exists() {
             continue;
         }

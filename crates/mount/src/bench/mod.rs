@@ -14,7 +14,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::folder::Trial;
-use crate::control::{Asked, status};
+use crate::control::{Asked, check_answers, status};
 use crate::entry::mount_of;
 use crate::error::Error;
 use crate::figures::{Figures, Stop};
@@ -88,6 +88,7 @@ fn measure(
 ) -> Result<Measured, Error> {
     let stop = &running.stop;
     let mut measured = Measured::default();
+    check_answers([dir])?;
     let entry = mount_of(dir)?;
     tell("the mount");
     let place = |error| Error::System { what: "cannot measure the mount", source: error };

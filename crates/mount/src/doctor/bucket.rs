@@ -65,7 +65,13 @@ pub(super) async fn look(
     stop: impl Future<Output = ()>,
     tell: &mut impl FnMut(Finding),
 ) {
-    let reached = assemble::reach(config, patience).await;
+    let mut stop = pin!(stop);
+    let reached = tokio::select! {
+        biased;
+        // Nothing was made yet.
+        () = &mut stop => return,
+        reached = assemble::reach(config, patience) => reached,
+    };
     let (remote, learned) = match reached {
         Ok(reached) => reached,
         Err(error) => {
@@ -79,7 +85,11 @@ pub(super) async fn look(
     let (upload, told) = (Mutex::default(), Arc::clone(&learned));
     let location = config.location.clone();
     let trial = Trial { remote, learned: told, location, clock, name, upload, is_stopped };
-    tell(trial.latency().await);
+    tokio::select! {
+        biased;
+        () = &mut stop => return,
+        latency = trial.latency() => tell(latency),
+    }
     if config.changes == Changes::Refused {
         tell(Finding::ok("bucket: put", "not tried: the configuration is read-only"));
         tell(capabilities::look(config, &learned));

@@ -65,8 +65,15 @@ fn look(
         return Ok(());
     }
     network::look(config, tell);
-    tell(runtime.block_on(credentials::look(config)));
     go_on(ends)?;
+    let identified = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            _ = &mut *ends => None,
+            finding = credentials::look(config) => Some(finding),
+        }
+    });
+    tell(identified.ok_or(Error::Interrupted)?);
     let stop = async { (&mut *ends).await.unwrap_or_default() };
     runtime.block_on(bucket::look(config, PATIENCE, stop, tell));
     go_on(ends)

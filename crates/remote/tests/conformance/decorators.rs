@@ -373,6 +373,25 @@ async fn calls_bytes_and_failures_are_counted() {
 }
 
 #[tokio::test]
+async fn a_bucket_for_which_there_never_were_credentials_has_not_failed() {
+    let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
+    let clock = Arc::new(ManualClock::default());
+    let meter = Meter::new(Arc::new(fake.clone()), Arc::clone(&metrics), clock);
+    let refusals = [Trouble::NoCredentials, Trouble::BadCredentials];
+    for trouble in refusals {
+        fake.refuse_next(Op::List, ErrorKind::Denied, trouble);
+        meter.list(&everything()).await.unwrap_err();
+    }
+    assert_eq!(metrics.value(Counter::RemoteErrors), 0);
+    meter.list(&everything()).await.unwrap();
+    for trouble in refusals {
+        fake.refuse_next(Op::List, ErrorKind::Denied, trouble);
+        meter.list(&everything()).await.unwrap_err();
+    }
+    assert_eq!(metrics.value(Counter::RemoteErrors), 2, "they were taken before");
+}
+
+#[tokio::test]
 async fn a_get_takes_until_its_last_byte_is_here_or_nobody_wants_it() {
     let (fake, metrics) = (Fake::new(), Arc::new(Metrics::new()));
     fake.insert(&key("a"), "12345", Metadata::new());

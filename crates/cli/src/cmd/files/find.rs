@@ -45,8 +45,12 @@ pub(crate) struct Meant {
     pub(crate) missed: Vec<(String, String)>,
 }
 
-/// Finds what `listing` means. Only a list that cannot be read is an error.
+/// Finds what `listing` means. Only a list that cannot be read is an error, and a mount that stands still.
 pub(crate) fn found(listing: &Listing) -> Result<Meant> {
+    let end = if listing.null { 0 } else { b'\n' };
+    let list = listing.from_file.as_deref();
+    let list = list.map(|list| listed(list, end)).transpose()?.unwrap_or_default();
+    mount::check_answers(listing.paths.iter().chain(&list).map(PathBuf::as_path))?;
     let mut meant = Meant::default();
     for path in &listing.paths {
         if path.symlink_metadata().is_err() && glob::is_pattern(path) {
@@ -61,10 +65,7 @@ pub(crate) fn found(listing: &Listing) -> Result<Meant> {
             meant.add(path);
         }
     }
-    if let Some(list) = &listing.from_file {
-        let end = if listing.null { 0 } else { b'\n' };
-        meant.add_all(&listed(list, end)?);
-    }
+    meant.add_all(&list);
     Ok(meant)
 }
 
@@ -133,6 +134,9 @@ impl Meant {
             Ok((metadata, path)) if metadata.is_file() => self.files.push(file(path, &metadata)),
             Ok(_) if !mount::is_in_mount(path) => self.miss(path, &"not mounted"),
             Ok((metadata, _)) => self.add_below(path, metadata.dev()),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+                self.miss(path, &mount::not_looked_at(path, error));
+            }
             Err(error) => self.miss(path, &error),
         }
     }

@@ -7,6 +7,8 @@ pub(super) fn page(name: &str, command: &Command, see_also: &[String]) -> String
     let mut page = String::new();
     let version = env!("CARGO_PKG_VERSION");
     line(&mut page, &format!(".TH \"{}\" 1 \"\" \"quayfs {version}\"", name.to_uppercase()));
+    // No hyphens and no blanks that are not in the text: people copy flags and URLs from it.
+    line(&mut page, ".nh\n.ad l");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     section(&mut page, "NAME");
     line(&mut page, &format!("{} \\- {}", plain(name), plain(about.trim_end_matches('.'))));
@@ -154,6 +156,14 @@ mod tests {
             let argument = command.get_arguments().find(|argument| argument.get_id() == id);
             assert_eq!(names(argument.unwrap()), want);
         }
+    }
+
+    #[test]
+    fn what_is_copied_from_a_page_is_what_was_written() {
+        let command = clap::Command::new("program").about("does");
+        let page = super::page("program", &command, &[]);
+        let first = page.lines().take(4).collect::<Vec<_>>();
+        assert_eq!(&first[1..], [".nh", ".ad l", ".SH \"NAME\""]);
     }
 
     #[test]

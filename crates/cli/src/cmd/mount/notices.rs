@@ -1,12 +1,18 @@
 //! What a mount has to tell when it begins, in words.
 
+use base::printable;
 use mount::Notice;
+
+use crate::plain::shown;
 
 /// One notice as a line.
 pub(crate) fn explain(notice: &Notice) -> String {
     match notice {
         Notice::ReadOnly(reason) => {
-            format!("mounted read-only, because these credentials cannot write: {reason}")
+            format!(
+                "mounted read-only, because these credentials cannot write: {}",
+                printable(reason)
+            )
         }
         Notice::Unconditional => {
             "the store does not keep to conditions: each object is looked at before \
@@ -36,11 +42,11 @@ pub(crate) fn explain(notice: &Notice) -> String {
         Notice::Damaged(path) => format!(
             "the database of the state folder is damaged and is kept in {}; bytes that were not in \
              the bucket yet are beside it",
-            path.display()
+            shown(path)
         ),
         Notice::Kept(path) => format!(
             "an earlier mount ended before these bytes were in the bucket; they are kept in {}",
-            path.display()
+            shown(path)
         ),
     }
 }

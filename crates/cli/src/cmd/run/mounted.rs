@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use base::printable;
 use mount::{Error, Force, Location, Progress};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -83,7 +84,7 @@ impl Mounted {
                 bail!(
                     "{} file(s) could not be uploaded:\n  {}\nthe bytes are safe on the local disk: {}",
                     reasons.len(),
-                    reasons.join("\n  "),
+                    printed(&reasons),
                     finished_by(&location)
                 )
             }
@@ -129,6 +130,11 @@ fn detach(dir: &Path, signals: &mut Signals) {
     if let Some(Err(error)) = detached {
         complain(&error.to_string());
     }
+}
+
+/// Each in a line of its own.
+fn printed(reasons: &[String]) -> String {
+    reasons.iter().map(|reason| printable(reason)).collect::<Vec<_>>().join("\n  ")
 }
 
 /// What brings the rest into the bucket.

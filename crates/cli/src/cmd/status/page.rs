@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use base::printable;
 use mount::{
     CostStatus, CredentialsStatus, Status, StoreStatus, TimesStatus, TuningStatus, UploadState,
 };
 
+use crate::plain::shown;
 use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
 
 /// Files that are named; the rest is counted, and `--json` has more.
@@ -41,13 +43,13 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
 fn head(status: &Status, dir: &Path) -> Vec<String> {
     let mut lines = vec![format!(
         "{} on {}: {}, mounted for {} by process {}",
-        status.source,
-        dir.display(),
+        printable(&status.source),
+        shown(dir),
         status.health.word(),
         show_time(status.mounted_secs),
         status.pid
     )];
-    lines.extend(status.health_why.iter().map(|why| format!("  ! {why}")));
+    lines.extend(status.health_why.iter().map(|why| format!("  ! {}", printable(why))));
     lines
 }
 
@@ -70,8 +72,10 @@ fn uploads(status: &Status) -> Vec<String> {
             UploadState::UnderWay => "under way",
             UploadState::Failed => "failed",
         };
-        let path = if upload.path.is_empty() { "(removed)" } else { &upload.path };
-        let reason = upload.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let path =
+            if upload.path.is_empty() { "(removed)".into() } else { printable(&upload.path) };
+        let reason = upload.reason.as_ref();
+        let reason = reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
         let bytes = show_bytes(upload.bytes);
         lines.push(entry("", &format!("{state:<9}  {path} ({bytes}){reason}")));
     }
@@ -90,7 +94,7 @@ fn disk(status: &Status) -> Vec<String> {
             "{} cached, {} free on the disk of {}",
             show_bytes(cache.cached_bytes),
             show_bytes(cache.disk_free_bytes),
-            cache.dir.display()
+            shown(&cache.dir)
         ),
     )];
     if 0 < cache.pinned_bytes {
@@ -129,7 +133,8 @@ fn credentials(who: &CredentialsStatus) -> String {
 /// What the store of a bucket is known to lack; most lack nothing.
 fn lacks(store: &StoreStatus) -> Option<String> {
     let names = store.lacks.join(", ");
-    (!names.is_empty()).then(|| format!("{} does without {names}", store.bucket))
+    let bucket = store.bucket.replacen('/', "://", 1);
+    (!names.is_empty()).then(|| format!("{bucket} does without {names}"))
 }
 
 fn cost(cost: &CostStatus) -> String {

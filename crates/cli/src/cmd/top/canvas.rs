@@ -26,19 +26,28 @@ pub(super) enum Look {
 
 impl Look {
     /// The numbers by which a terminal knows it; its user chose the colours.
-    fn codes(self) -> &'static str {
-        match self {
-            Look::Plain => "0",
-            Look::Dim => "0;90",
-            Look::Strong => "0;1",
-            Look::Good => "0;1;32",
-            Look::Warning => "0;1;33",
-            Look::Bad => "0;1;31",
-            Look::In => "0;36",
-            Look::Out => "0;35",
-            Look::Bar => "0;7",
+    fn codes(self, palette: Palette) -> &'static str {
+        match (self, palette) {
+            (Look::Plain, _) => "0",
+            (Look::Strong, _) => "0;1",
+            (Look::Bar, _) => "0;7",
+            (Look::Dim, Palette::Colours) => "0;90",
+            (Look::Good, Palette::Colours) => "0;1;32",
+            (Look::Warning, Palette::Colours) => "0;1;33",
+            (Look::Bad, Palette::Colours) => "0;1;31",
+            (Look::In, Palette::Colours) => "0;36",
+            (Look::Out, Palette::Colours) => "0;35",
+            (Look::Good | Look::Warning | Look::Bad, Palette::None) => "0;1",
+            (Look::Dim | Look::In | Look::Out, Palette::None) => "0",
         }
     }
+}
+
+/// Whether there are colours; bold and inverse there are anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Palette {
+    Colours,
+    None,
 }
 
 /// The grid.
@@ -89,14 +98,14 @@ impl Canvas {
     }
 
     /// What a terminal is sent.
-    pub(super) fn escapes(&self) -> String {
+    pub(super) fn escapes(&self, palette: Palette) -> String {
         let mut text = String::new();
         for (number, row) in self.cells.chunks(self.size.columns.max(1)).enumerate() {
             let _ = write!(text, "\x1b[{};1H", number + 1);
             let mut look = None;
             for &(character, wanted) in row {
                 if look != Some(wanted) {
-                    let _ = write!(text, "\x1b[{}m", wanted.codes());
+                    let _ = write!(text, "\x1b[{}m", wanted.codes(palette));
                     look = Some(wanted);
                 }
                 text.push(character);
@@ -108,7 +117,7 @@ impl Canvas {
 
 #[cfg(test)]
 mod tests {
-    use super::{Canvas, Look, Size};
+    use super::{Canvas, Look, Palette, Size};
 
     #[test]
     fn what_does_not_fit_is_left_out_and_no_name_moves_the_cursor() {
@@ -118,7 +127,27 @@ mod tests {
         canvas.put((0, 7), "nowhere", Look::Plain);
         canvas.put((9, 0), "nowhere", Look::Plain);
         assert_eq!(canvas.text(), "  abc\nx?[2J");
-        let sent = canvas.escapes();
-        assert_eq!(sent, "\x1b[1;1H\x1b[0m  abc\x1b[2;1H\x1b[0;1;31mx?[2J\x1b[0m");
+        for (palette, bad) in [(Palette::Colours, "0;1;31"), (Palette::None, "0;1")] {
+            let want = format!("\x1b[1;1H\x1b[0m  abc\x1b[2;1H\x1b[{bad}mx?[2J\x1b[0m");
+            assert_eq!(canvas.escapes(palette), want);
+        }
+    }
+
+    #[test]
+    fn who_wants_no_colours_gets_none() {
+        for look in [
+            Look::Plain,
+            Look::Dim,
+            Look::Strong,
+            Look::Good,
+            Look::Warning,
+            Look::Bad,
+            Look::In,
+            Look::Out,
+            Look::Bar,
+        ] {
+            let codes = look.codes(Palette::None);
+            assert!(["0", "0;1", "0;7"].contains(&codes), "{look:?}: {codes}");
+        }
     }
 }

@@ -11,12 +11,14 @@
 
 use std::path::Path;
 
+use base::printable;
 use mount::{Health, Live, Rates};
 
 use super::canvas::{Canvas, Look, Size};
 use super::plot::plot;
 use super::table;
 use super::view::{Tab, View};
+use crate::plain::shown;
 use crate::units::{show_bytes, show_rate, show_time};
 
 /// Less room is of no use.
@@ -70,7 +72,7 @@ pub(super) fn draw(live: &Live, dir: &Path, view: &View, size: Size) -> Canvas {
 fn head(canvas: &mut Canvas, live: &Live, dir: &Path, view: &View) {
     let status = &live.status;
     let columns = canvas.size().columns;
-    canvas.put((1, 0), &format!("{} on {}", status.source, dir.display()), Look::Bar);
+    canvas.put((1, 0), &format!("{} on {}", printable(&status.source), shown(dir)), Look::Bar);
     canvas.tint(0, Look::Bar);
     let paused = if view.is_paused { "paused  " } else { "" };
     let right = format!("  {paused}up {} ", show_time(status.mounted_secs));
@@ -97,7 +99,7 @@ fn summary(canvas: &mut Canvas, live: &Live, row: usize) -> usize {
             status.throughput.requests
         )
     });
-    canvas.put((word.chars().count() + 3, row), &why, Look::Plain);
+    canvas.put((word.chars().count() + 3, row), &printable(&why), Look::Plain);
     row + 2
 }
 

@@ -1,9 +1,11 @@
 //! The lines of the lower part: what is looked at, a line each. Pure.
 
+use base::printable;
 use mount::{Live, TimesStatus, UploadState};
 
 use super::canvas::Look;
 use super::view::Tab;
+use crate::plain::shown;
 use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
 
 /// A line.
@@ -55,7 +57,8 @@ fn files(live: &Live) -> Vec<Line> {
     let mut lines = vec![title(row("read", "written", "calls/s", "file"))];
     lines.extend(live.hot.iter().map(|file| {
         let calls = format!("{:.0}", file.calls);
-        line(row(&show_rate(file.read_bytes), &show_rate(file.written_bytes), &calls, &file.path))
+        let path = printable(&file.path);
+        line(row(&show_rate(file.read_bytes), &show_rate(file.written_bytes), &calls, &path))
     }));
     if live.hot.is_empty() {
         lines.push(Line { text: "  no file is read or written".into(), look: Look::Dim });
@@ -88,7 +91,7 @@ fn uploads(live: &Live) -> Vec<Line> {
             UploadState::Failed => ("failed", Look::Bad),
         };
         let reason = upload.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        let path = format!("{}{reason}", upload.path);
+        let path = printable(&format!("{}{reason}", upload.path)).into_owned();
         Line { text: row(state, &show_bytes(upload.bytes), &path), look }
     }));
     if live.status.uploads.is_empty() {
@@ -102,7 +105,7 @@ fn cache(live: &Live) -> Vec<Line> {
     let ratio = |ratio: f64| format!("{:.1} % of what was read was here", 100.0 * ratio);
     let cost = status.cost.requests + status.cost.transfer;
     let mut lines: Vec<Line> = [
-        ("folder", cache.dir.display().to_string()),
+        ("folder", shown(&cache.dir)),
         ("cached", show_bytes(cache.cached_bytes)),
         ("pinned", show_bytes(cache.pinned_bytes)),
         ("not uploaded", show_bytes(cache.staged_bytes)),

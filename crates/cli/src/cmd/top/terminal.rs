@@ -11,7 +11,7 @@ use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::canvas::{Canvas, Size};
+use super::canvas::{Canvas, Palette, Size};
 
 /// A second screen, without a cursor, on which long lines are cut.
 const TAKE: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
@@ -38,6 +38,7 @@ pub(super) enum Key {
 #[derive(Debug)]
 pub(super) struct Terminal {
     drawn: Option<Size>,
+    palette: Palette,
 }
 
 impl Terminal {
@@ -49,7 +50,7 @@ impl Terminal {
         let before = tcgetattr(stdin()).context("cannot ask the terminal how it is")?;
         let mut raw = before.clone();
         raw.make_raw();
-        let terminal = Terminal { drawn: None };
+        let terminal = Terminal { drawn: None, palette: palette() };
         give_back_at_a_panic();
         give_back_at_a_signal()?;
         // Whoever gives it back waits until it is taken whole.
@@ -75,7 +76,7 @@ impl Terminal {
         // What was drawn for another size is elsewhere now.
         let clear = if self.drawn == Some(canvas.size()) { "" } else { "\x1b[2J" };
         self.drawn = Some(canvas.size());
-        let text = format!("{clear}{}", canvas.escapes());
+        let text = format!("{clear}{}", canvas.escapes(self.palette));
         // Nothing is drawn on what a signal has given back.
         let taken = lock();
         if taken.is_some() { send(&text) } else { Ok(()) }
@@ -120,6 +121,13 @@ fn meaning(bytes: &[u8]) -> Key {
         b"?" => Key::Help,
         _ => Key::None,
     }
+}
+
+/// As its user wants it: see no-color.org.
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn palette() -> Palette {
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if is_refused { Palette::None } else { Palette::Colours }
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Termios>> {

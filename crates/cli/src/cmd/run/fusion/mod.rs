@@ -234,7 +234,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 fn is_set(name: &str) -> Result<bool> {
     let Some(value) = variable(name) else { return Ok(false) };
     let value = value.to_string_lossy();
-    crate::settings::switch(&value).map_err(|reason| anyhow::anyhow!("{name}={reason}"))
+    crate::units::switch(&value).map_err(|reason| anyhow::anyhow!("{name}={reason}"))
 }
 
 #[cfg(test)]
