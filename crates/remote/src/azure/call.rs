@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Method;
 use ring::hmac;
 
-use crate::http::{Answer, Http, Request, encode_path, http_date, query};
+use crate::http::{Answer, Http, Request, Unless, encode_path, http_date, query};
 use crate::there::{Skew, There};
 use crate::token::Tokens;
 use crate::{Error, ErrorKind, Key, Result, Secret};
@@ -163,7 +163,8 @@ impl Container {
         })
     }
 
-    /// Sends a call for the blob of its key; an answer that is no success is an error, but for 304.
+    /// Sends a call for the blob of its key; an answer that is no success is an error, but
+    /// for what has not changed.
     pub(super) async fn blob(&self, call: Call<'_>) -> Result<Answer> {
         let path = self.blob_path(call.op, call.key)?;
         self.send(call, path).await
@@ -230,6 +231,7 @@ impl Container {
                     tokens.drop(&token);
                     let token = self.token(tokens, op, key).await?;
                     self.send_signed(call, &path, Some(&token)).await?
+        let unless = Unless::of(&call.method, &call.headers);
                 } else {
                     answer
                 }
@@ -239,7 +241,7 @@ impl Container {
             }
         };
         let skew = self.there.learn(answer.header("date"));
-        if answer.is_success() || answer.status() == 304 {
+        if answer.is_success() || answer.is_unchanged(unless) {
             return Ok(answer);
         }
         let error = fault::of_answer(op, key, answer, self.there.wall().secs).await;

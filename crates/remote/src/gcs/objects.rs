@@ -121,7 +121,7 @@ impl Shared {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err(Error::new(ErrorKind::Unsupported, op, key).because("not UTF-8")),
         };
-        let fields = format!("items({}),prefixes,nextPageToken", json::FIELDS);
+        let fields = format!("kind,items({}),prefixes,nextPageToken", json::FIELDS);
         let mut call = Call::new(op, Method::GET, prefix)
             .query("prefix", text(prefix)?)
             .query("maxResults", request.entries_max.to_string())

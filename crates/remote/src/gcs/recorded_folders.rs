@@ -24,7 +24,9 @@ const TAKEN: &str =
 const DENIED: &str =
     "403 No\r\n\r\n{\"error\":{\"message\":\"no\",\"errors\":[{\"reason\":\"forbidden\"}]}}";
 
-const EMPTY: &str = "200 OK\r\n\r\n{}";
+const EMPTY: &str = "200 OK\r\n\r\n{\"kind\":\"storage#objects\"}";
+
+const FLAT: &str = "200 OK\r\n\r\n{}";
 
 fn gcs(server: &Recording, prefix: &str) -> Gcs {
     let options = GcsOptions {
@@ -62,8 +64,7 @@ fn put(condition: Condition) -> PutOptions {
 
 #[tokio::test]
 async fn whether_there_are_folders_is_asked_once() {
-    for (answer, has) in [(LAYOUT, Has::Yes), (EMPTY, Has::No), (DENIED, Has::No), (GONE, Has::No)]
-    {
+    for (answer, has) in [(LAYOUT, Has::Yes), (FLAT, Has::No), (DENIED, Has::No), (GONE, Has::No)] {
         let server = Recording::start(&[answer, EMPTY, EMPTY]).await;
         let gcs = gcs(&server, "p/");
         for _ in 0..2 {
