@@ -382,6 +382,36 @@ async fn that_nothing_has_changed_is_no_answer_to_a_write() {
 }
 
 #[tokio::test]
+async fn unfinished_uploads_are_told_with_whether_anybody_has_sent_a_part() {
+    let upload = |id: &str| {
+        format!(
+            "<Upload><Key>a</Key><UploadId>{id}</UploadId>\
+             <Initiated>2023-11-14T22:13:20Z</Initiated></Upload>"
+        )
+    };
+    let uploads: Vec<String> = ["one", "two", "three", "four"].map(upload).into();
+    let page = format!(
+        "200 OK\r\n\r\n<ListMultipartUploadsResult>{}</ListMultipartUploadsResult>",
+        uploads.concat()
+    );
+    let part =
+        "200 OK\r\n\r\n<ListPartsResult><Part><PartNumber>1</PartNumber></Part></ListPartsResult>";
+    let none = "200 OK\r\n\r\n<ListPartsResult></ListPartsResult>";
+    let (denied, gone) = (
+        "403 No\r\n\r\n<Error><Code>AccessDenied</Code></Error>",
+        "404 No\r\n\r\n<Error><Code>NoSuchUpload</Code></Error>",
+    );
+    let server =
+        Recording::start(&[&page, gone, denied, none, part, &page, "503 No\r\n\r\n"]).await;
+    let s3 = s3(&server, keys()).await;
+    let told = s3.uploads(&Key::from("a")).await.unwrap();
+    let told: Vec<(&str, bool)> =
+        told.iter().map(|unfinished| (&unfinished.upload.0[..], unfinished.has_parts)).collect();
+    assert_eq!(told, [("one", true), ("two", false), ("three", true), ("four", true)]);
+    assert_eq!(s3.uploads(&Key::from("a")).await.unwrap_err().kind, TRANSIENT);
+}
+
+#[tokio::test]
 async fn an_answer_that_does_not_end_is_not_kept_in_memory() {
     let spaces = " ".repeat(17 << 20);
     let page = |spaces: &str| {
