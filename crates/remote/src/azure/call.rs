@@ -94,8 +94,10 @@ pub(super) struct Container {
     http: Http,
     there: There,
     account: String,
-    /// Scheme and host.
+    /// Scheme and host of the endpoint for blobs.
     origin: String,
+    /// And of that for paths: whoever has a host of his own for the account has one for both.
+    pub(super) origin_of_paths: String,
     /// What of a URL's path is not the blob's name, without a slash at its end.
     path: String,
     signer: Signer,
@@ -153,11 +155,13 @@ impl Container {
                 Signer::Key(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
             }
         };
+        let origin = format!("{scheme}://{host}");
         Ok(Container {
             http,
             there: There::new(clock),
             account: options.account.clone(),
-            origin: format!("{scheme}://{host}"),
+            origin_of_paths: origin.replacen(".blob.", ".dfs.", 1),
+            origin,
             path,
             signer,
         })
@@ -197,12 +201,17 @@ impl Container {
         Ok(source)
     }
 
-    /// Scheme and host of an endpoint. Whoever has a host of his own for the account has one for both.
-    pub(super) fn origin_of(&self, door: Door) -> String {
+    /// Scheme and host of an endpoint.
+    pub(super) fn origin_of(&self, door: Door) -> &str {
         match door {
-            Door::Blobs => self.origin.clone(),
-            Door::Paths => self.origin.replacen(".blob.", ".dfs.", 1),
+            Door::Blobs => &self.origin,
+            Door::Paths => &self.origin_of_paths,
         }
+    }
+
+    /// Whether both endpoints are at one host.
+    pub(super) fn has_one_door(&self) -> bool {
+        self.origin == self.origin_of_paths
     }
 
     fn blob_path(&self, op: &'static str, key: &Key) -> Result<String> {
@@ -222,6 +231,7 @@ impl Container {
 
     async fn send(&self, call: Call<'_>, path: String) -> Result<Answer> {
         let (op, key) = (call.op, call.key);
+        let unless = Unless::of(&call.method, &call.headers);
         let answer = match &self.signer {
             Signer::Token(tokens) => {
                 let token = self.token(tokens, op, key).await?;
@@ -231,7 +241,6 @@ impl Container {
                     tokens.drop(&token);
                     let token = self.token(tokens, op, key).await?;
                     self.send_signed(call, &path, Some(&token)).await?
-        let unless = Unless::of(&call.method, &call.headers);
                 } else {
                     answer
                 }
