@@ -335,10 +335,7 @@ fn repeated(
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
     let retried = Arc::new(Retry::new(inner, options, clock, rng, metrics));
-    match config.location.prefix() {
-        "" => retried,
-        prefix => Arc::new(prefixed(retried, Key::from(prefix))),
-    }
+    Arc::new(prefixed(retried, Key::from(config.location.prefix())))
 }
 
 /// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart, and that nobody answers.

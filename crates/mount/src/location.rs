@@ -63,6 +63,12 @@ pub enum LocationError {
          abfss://container@account.dfs.core.windows.net[/prefix]"
     )]
     NoContainer(String),
+    /// Not an account of the public cloud.
+    #[error(
+        "{0}: only accounts of Azure's public cloud are known by such a URL; for others use \
+         az://account/container[/prefix] with --endpoint https://ACCOUNT.blob.CLOUD"
+    )]
+    OtherCloud(String),
     /// Not an absolute path.
     #[error("{0}: a folder needs three slashes and an absolute path: file:///path")]
     RelativePath(String),
@@ -102,8 +108,12 @@ impl Location {
             "abfss" | "abfs" => {
                 let (container, rest) = rest.split_once('@').ok_or_else(no_container)?;
                 let (host, prefix) = bucket(rest).ok_or_else(no_container)?;
-                let account = host.split_once('.').map_or(&host[..], |(account, _)| account);
+                let (account, cloud) = host.split_once('.').unwrap_or((&host[..], ""));
                 let account = named(account).ok_or_else(no_container)?;
+                // The public cloud may have an account of the same name, of somebody else's.
+                if !["", "dfs.core.windows.net", "blob.core.windows.net"].contains(&cloud) {
+                    return Err(LocationError::OtherCloud(url.to_owned()));
+                }
                 let container = named(container).filter(|name| !name.contains('/'));
                 let container = container.ok_or_else(no_container)?;
                 Ok(Location::Azure { account, container, prefix })
@@ -249,6 +259,8 @@ mod tests {
             ("az://a/c", "az://a/c"),
             ("az://a/c/p/q/", "az://a/c/p/q"),
             ("abfss://c@a.dfs.core.windows.net", "az://a/c"),
+            ("abfss://c@a.blob.core.windows.net/p", "az://a/c/p"),
+            ("abfss://c@a", "az://a/c"),
             ("abfs://c@a.dfs.core.windows.net/p/", "az://a/c/p"),
             ("file:///data/x", "file:///data/x"),
             ("file:///data//x/", "file:///data/x"),
@@ -325,6 +337,8 @@ mod tests {
             ("abfss://a.dfs.core.windows.net/c", "container is missing"),
             ("abfss://@a/p", "container is missing"),
             ("abfss://c/d@a/p", "container is missing"),
+            ("abfss://c@a.dfs.core.chinacloudapi.cn/p", "--endpoint https://ACCOUNT.blob.CLOUD"),
+            ("abfss://c@onelake.dfs.fabric.microsoft.com", "public cloud"),
             ("file://data", "file:///path"),
         ] {
             let error = Location::parse(url).unwrap_err().to_string();

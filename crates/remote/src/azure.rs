@@ -4,6 +4,7 @@
 //! its blocks. Blocks that no list takes up vanish within a week, or as soon as anybody else writes
 //! the blob.
 
+mod away;
 mod blocks;
 mod call;
 mod connect;
@@ -49,6 +50,7 @@ use crate::{
     Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
     Personality, PutOptions, Remote, Result, Trouble, Unfinished, UploadId, Version, metadata,
 };
+use away::PathsAway;
 use blocks::Blocks;
 use call::{Call, Container};
 use list::Names;
@@ -91,6 +93,7 @@ struct Shared {
     may_write: AtomicBool,
     /// Whether nobody could say that the account has a hierarchical namespace.
     is_taken_for_flat: AtomicBool,
+    paths_away: PathsAway,
 }
 
 impl fmt::Debug for Azure {
@@ -129,6 +132,7 @@ impl Azure {
             options,
             may_write,
             is_taken_for_flat,
+            paths_away: PathsAway::default(),
         };
         Ok(Azure { shared: Arc::new(shared) })
     }
@@ -433,6 +437,9 @@ impl Remote for Azure {
         condition: &Condition,
     ) -> Result<Version> {
         if self.has_real_folders().await? {
+            if self.shared.paths_away.is_known(self.shared.clock.monotonic()) {
+                return Err(away::away(original));
+            }
             return self.rename_object(original, to, condition).await;
         }
         Err(flat("rename", original.key))

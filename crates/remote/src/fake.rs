@@ -512,13 +512,16 @@ impl Remote for Fake {
 
     async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
         let act = |state: &mut State| {
-            let mut found: Vec<(u32, UploadId)> = Vec::new();
-            for (id, upload) in state.uploads.iter().filter(|(_, upload)| upload.key == *key) {
-                found.push((upload.begun, UploadId(id.clone())));
-            }
-            found.sort_by_key(|(begun, _)| *begun);
-            let unfinished = |(begun, upload)| Unfinished { upload, since: time_of(begun) };
-            Ok(found.into_iter().take(UNFINISHED_MAX).map(unfinished).collect())
+            let of_key = state.uploads.iter().filter(|(_, upload)| upload.key == *key);
+            let told = of_key.map(|(id, upload)| Unfinished {
+                upload: UploadId(id.clone()),
+                since: time_of(upload.begun),
+                has_parts: !upload.parts.is_empty(),
+            });
+            let mut found: Vec<Unfinished> = told.collect();
+            found.sort_by_key(|unfinished| unfinished.since);
+            found.truncate(UNFINISHED_MAX);
+            Ok(found)
         };
         Ok(self.call(Op::Uploads, key, act).await?.0)
     }

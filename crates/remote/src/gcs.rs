@@ -9,6 +9,7 @@ mod file_error;
 mod folders;
 mod identity;
 mod json;
+mod moving;
 mod objects;
 mod parts;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use crate::{
 };
 use call::{Bucket, Call, name};
 use json::Rewrite;
+use moving::Moving;
 use objects::{Shared, condition, generation, is_absent, meta, written};
 
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
@@ -87,6 +89,7 @@ impl Gcs {
             bucket,
             clock,
             patience: options.patience,
+            moving: Moving::default(),
             learned,
             prefix,
             parts,

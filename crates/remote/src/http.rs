@@ -18,7 +18,7 @@ mod sending;
 mod text;
 mod waiting;
 
-pub(crate) use answer::Answer;
+pub(crate) use answer::{Answer, Unless};
 pub(crate) use checksum::{Checksum, Told};
 pub(crate) use fault::{Failure, is_untrusted, kind_of_status, retry_after};
 pub(crate) use page::is_page;

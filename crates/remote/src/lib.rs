@@ -40,6 +40,7 @@ mod there;
 mod throttle;
 mod token;
 mod trouble;
+mod turning;
 mod upload_id;
 mod xml;
 

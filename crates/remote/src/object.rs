@@ -108,6 +108,8 @@ pub struct Unfinished {
     pub upload: UploadId,
     /// When it was begun, by the store's clock.
     pub since: Timestamp,
+    /// Whether it has parts, or may have: then somebody knows of it.
+    pub has_parts: bool,
 }
 
 /// How many unfinished uploads of a key are told at most. Who aborts them asks again.

@@ -1,4 +1,4 @@
-//! Decorator: the keys below a prefix, as if there were no others.
+//! Decorator: the keys below a prefix, as if there were no others, and no more of what a store tells than can be.
 
 use std::sync::Arc;
 
@@ -6,25 +6,30 @@ use async_trait::async_trait;
 use base::ByteRange;
 use bytes::Bytes;
 
+use crate::turning::{Place, believed};
 use crate::{
     Body, Condition, Entry, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page,
     PartNumber, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
 };
 
-/// A part of a store. No key leads out of it: keys are bytes, and `..` is a name like any other.
+/// A part of a store, or all of it. No key leads out of it: keys are bytes, and `..` is a name like any other.
 #[derive(Clone, Debug)]
 pub struct Prefixed {
     inner: Arc<dyn Remote>,
     prefix: Key,
 }
 
-/// The keys of `remote` that begin with `prefix`, without it.
+/// The keys of `remote` that begin with `prefix`, without it. A listing comes to an end, whatever the store says,
+/// and tells of what was asked for and of nothing else.
 pub fn prefixed(remote: Arc<dyn Remote>, prefix: Key) -> Prefixed {
     Prefixed { inner: remote, prefix }
 }
 
 impl Prefixed {
     fn outer(&self, key: &Key) -> Key {
+        if self.prefix.as_bytes().is_empty() {
+            return key.clone();
+        }
         self.prefix.join(key.as_bytes())
     }
 
@@ -46,7 +51,7 @@ impl Remote for Prefixed {
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {
-        self.inner.head(&self.outer(key)).await
+        believed("head", key, self.inner.head(&self.outer(key)).await?)
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
@@ -142,17 +147,23 @@ impl Remote for Prefixed {
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
+        let place = Place::of(request)?;
         let outer = ListRequest {
             prefix: self.outer(&request.prefix),
             start_after: request.start_after.as_ref().map(|key| self.outer(key)),
+            continuation: place.continuation.clone(),
             ..request.clone()
         };
         let page = self.inner.list(&outer).await?;
+        let next = place.after(&outer, &page, self.personality().naming.order)?;
+        if self.prefix.as_bytes().is_empty() {
+            return Ok(Page { next, ..page });
+        }
         let within = |entry| match entry {
             Entry::Object(key, meta) => Ok(Entry::Object(self.inner_key(&key)?, meta)),
             Entry::Prefix(key) => Ok(Entry::Prefix(self.inner_key(&key)?)),
         };
         let entries = page.entries.into_iter().map(within).collect::<Result<Vec<Entry>>>()?;
-        Ok(Page { entries, next: page.next })
+        Ok(Page { entries, next })
     }
 }

@@ -18,9 +18,8 @@ use parking_lot::Mutex;
 
 use crate::backoff::{Next, RetryOptions, Tries};
 use crate::{
-    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Metadata, Original, Page,
-    PartNumber, PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, Unfinished, UploadId,
-    Version,
+    Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber,
+    PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, Unfinished, UploadId, Version,
 };
 
 /// How many uploads under way are remembered with their ids.
@@ -39,8 +38,17 @@ struct Shared {
     clock: Arc<dyn Clock>,
     rng: Rng,
     metrics: Arc<Metrics>,
-    // The ids in the metadata of uploads under way. Invariant: at most `UPLOADS_MAX`.
-    uploads: Mutex<BTreeMap<String, String>>,
+    // Those under way, by their names. Invariant: at most `UPLOADS_MAX`.
+    uploads: Mutex<BTreeMap<String, UnderWay>>,
+}
+
+/// An upload under way.
+#[derive(Debug)]
+struct UnderWay {
+    /// The id in its metadata.
+    id: Option<String>,
+    /// How long it took to begin it, if it may have been begun more than once.
+    begun_again: Option<Duration>,
 }
 
 /// What came of a call, and whether an earlier try of it may have been carried out.
@@ -88,8 +96,16 @@ impl Retry {
     }
 
     /// Removes what earlier tries to begin the upload left, if they arrived: those of the same key that
-    /// were begun in the time that all tries took. Nobody knows them, and they would cost money for ever.
-    async fn abort_twins(&self, key: &Key, upload: &UploadId, took: Duration) {
+    /// were begun in the time that all tries took. Nobody knows them, and they would stay for ever.
+    ///
+    /// Others may have begun uploads of the key at that time. So this is done when the upload is about to
+    /// end: whoever is at work has sent a part by then.
+    async fn abort_twins(&self, key: &Key, upload: &UploadId) {
+        let took = {
+            let mut uploads = self.shared.uploads.lock();
+            uploads.get_mut(&upload.0).and_then(|under_way| under_way.begun_again.take())
+        };
+        let Some(took) = took else { return };
         let unfinished = match self.uploads(key).await {
             Ok(unfinished) => unfinished,
             Err(error) => {
@@ -103,7 +119,10 @@ impl Retry {
         let from = ours.since.secs.saturating_sub(secs).saturating_sub(1);
         let is_known = |upload: &UploadId| self.shared.uploads.lock().contains_key(&upload.0);
         let is_twin = |other: &&Unfinished| {
-            from <= other.since.secs && other.upload != *upload && !is_known(&other.upload)
+            from <= other.since.secs
+                && !other.has_parts
+                && other.upload != *upload
+                && !is_known(&other.upload)
         };
         for twin in unfinished.iter().filter(is_twin) {
             if let Err(error) = self.upload_abort(key, &twin.upload).await {
@@ -166,13 +185,12 @@ impl Shared {
         }
     }
 
-    fn remember(&self, upload: &UploadId, metadata: &Metadata) {
-        let Some(id) = metadata.get(UPLOAD_ID) else { return };
+    fn remember(&self, upload: &UploadId, under_way: UnderWay) {
         let mut uploads = self.uploads.lock();
         if uploads.len() == UPLOADS_MAX {
             uploads.pop_first();
         }
-        uploads.insert(upload.0.clone(), id.clone());
+        uploads.insert(upload.0.clone(), under_way);
     }
 
     fn forget(&self, upload: &UploadId) {
@@ -284,11 +302,10 @@ impl Remote for Retry {
         let Outcome { result, history } =
             self.repeat(|inner| inner.upload_create(key, options)).await;
         let upload = result?;
-        self.shared.remember(&upload, &options.metadata);
-        if history == History::Repeated {
-            let took = self.shared.clock.monotonic().saturating_sub(begun);
-            self.abort_twins(key, &upload, took).await;
-        }
+        let took = self.shared.clock.monotonic().saturating_sub(begun);
+        let begun_again = (history == History::Repeated).then_some(took);
+        let id = options.metadata.get(UPLOAD_ID).cloned();
+        self.shared.remember(&upload, UnderWay { id, begun_again });
         Ok(upload)
     }
 
@@ -322,9 +339,10 @@ impl Remote for Retry {
         parts: &[(PartNumber, PartTag)],
         condition: &Condition,
     ) -> Result<Version> {
+        self.abort_twins(key, upload).await;
         let outcome =
             self.repeat(|inner| inner.upload_complete(key, upload, parts, condition)).await;
-        let id = self.shared.uploads.lock().get(&upload.0).cloned();
+        let id = self.shared.uploads.lock().get(&upload.0).and_then(|known| known.id.clone());
         let is_refused = outcome.result.is_err();
         let version = self.settle(key, id.as_ref(), outcome).await?;
         self.shared.forget(upload);
@@ -340,6 +358,7 @@ impl Remote for Retry {
     }
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
+        self.abort_twins(key, upload).await;
         self.shared.forget(upload);
         self.repeat(|inner| inner.upload_abort(key, upload)).await.result
     }

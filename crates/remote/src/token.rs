@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Clock;
 use bytes::Bytes;
@@ -20,6 +21,11 @@ use crate::{ErrorKind, ProviderError, Secret, Trouble};
 /// What a token must still be good for: longer than a call takes, shorter than the five minutes
 /// before its end in which a machine's own service hands out the same token.
 const SPARE_SECS: i64 = 225;
+
+/// What it must still be good for at least, where nobody gives another; and how long whoever has given none is not
+/// asked again meanwhile.
+const LAST_SECS: i64 = 10;
+const AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// A token's answer fits into this.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
@@ -50,10 +56,21 @@ pub(crate) trait Source: Send + Sync + 'static {
 pub(crate) struct Tokens {
     source: Arc<dyn Source>,
     clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
     /// The latest request for a token, under way or answered. Whoever finds it under way waits for
     /// it as well, so that there is one at a time.
-    latest: Mutex<Option<Shared<BoxFuture<'static, Outcome>>>>,
+    latest: Option<Asked>,
+    /// The last token that was granted.
+    granted: Option<Token>,
+    /// When nobody gave another.
+    failed: Option<Duration>,
 }
+
+type Asked = Shared<BoxFuture<'static, Outcome>>;
 
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,45 +80,89 @@ impl fmt::Debug for Tokens {
 
 impl Tokens {
     pub(crate) fn new(source: Arc<dyn Source>, clock: Arc<dyn Clock>) -> Tokens {
-        Tokens { source, clock, latest: Mutex::new(None) }
+        Tokens { source, clock, state: Mutex::default() }
     }
 
-    /// A token that is good now.
+    /// A token that is good now. One that is about to end has to do where nobody gives another: whoever hands
+    /// them out may be back before it has ended.
     pub(crate) async fn token(&self) -> Result<Secret, Refused> {
-        let latest = self.current();
-        latest.await.map(|token| token.text)
+        let asked = match self.current() {
+            Current::Asked(asked) => asked,
+            Current::Old(token) => return Ok(token),
+        };
+        let refused = match asked.await {
+            Ok(token) => {
+                let text = token.text.clone();
+                self.state.lock().grant(token);
+                return Ok(text);
+            }
+            Err(refused) => refused,
+        };
+        let mut state = self.state.lock();
+        let Some(token) = state.usable(self.clock.wall().secs) else { return Err(refused) };
+        tracing::warn!(error = %refused.said, "no new token: the old one has to do");
+        state.failed = Some(self.clock.monotonic());
+        Ok(token)
     }
 
     /// When the token that is in use ends; one that has ended is replaced at the next call.
     pub(crate) fn ends_secs(&self) -> Option<i64> {
-        let latest = self.latest.lock();
-        let ends_secs = latest.as_ref()?.peek()?.as_ref().ok()?.ends_secs;
+        let ends_secs = self.state.lock().granted.as_ref()?.ends_secs;
         (self.clock.wall().secs < ends_secs).then_some(ends_secs)
     }
 
     /// Forgets a token that the store did not take.
     pub(crate) fn drop(&self, token: &Secret) {
-        let mut latest = self.latest.lock();
-        let is_this = |found: &Shared<BoxFuture<'static, Outcome>>| matches!(found.peek(), Some(Ok(found)) if found.text == *token);
-        if latest.as_ref().is_some_and(is_this) {
-            *latest = None;
+        let mut state = self.state.lock();
+        if state.granted.as_ref().is_some_and(|granted| granted.text == *token) {
+            state.granted = None;
+        }
+        let is_this =
+            |found: &Asked| matches!(found.peek(), Some(Ok(found)) if found.text == *token);
+        if state.latest.as_ref().is_some_and(is_this) {
+            state.latest = None;
         }
     }
 
-    fn current(&self) -> Shared<BoxFuture<'static, Outcome>> {
-        let mut latest = self.latest.lock();
-        let now_secs = self.clock.wall().secs;
-        let is_good = |found: &Shared<BoxFuture<'static, Outcome>>| match found.peek() {
+    fn current(&self) -> Current {
+        let mut state = self.state.lock();
+        let (now_secs, now) = (self.clock.wall().secs, self.clock.monotonic());
+        let is_good = |found: &Asked| match found.peek() {
             None => true,
-            Some(Ok(token)) => now_secs < token.ends_secs - SPARE_SECS,
+            Some(Ok(token)) => now_secs < token.ends_secs.saturating_sub(SPARE_SECS),
             Some(Err(_)) => false,
         };
-        if let Some(found) = latest.as_ref().filter(|found| is_good(found)) {
-            return found.clone();
+        if let Some(found) = state.latest.as_ref().filter(|found| is_good(found)) {
+            return Current::Asked(found.clone());
+        }
+        if state.failed.is_some_and(|failed| now < failed + AGAIN_AFTER)
+            && let Some(token) = state.usable(now_secs)
+        {
+            return Current::Old(token);
         }
         let asked = Arc::clone(&self.source).ask().shared();
-        *latest = Some(asked.clone());
-        asked
+        state.latest = Some(asked.clone());
+        Current::Asked(asked)
+    }
+}
+
+/// Where a token is to be had.
+enum Current {
+    /// From who hands them out.
+    Asked(Asked),
+    /// It is known.
+    Old(Secret),
+}
+
+impl State {
+    fn grant(&mut self, token: Token) {
+        (self.granted, self.failed) = (Some(token), None);
+    }
+
+    /// The token that was granted, if it has not ended.
+    fn usable(&self, now_secs: i64) -> Option<Secret> {
+        let token = self.granted.as_ref()?;
+        (now_secs < token.ends_secs.saturating_sub(LAST_SECS)).then(|| token.text.clone())
     }
 }
 
@@ -278,10 +339,78 @@ pub(crate) fn refused(kind: ErrorKind, words: &str) -> Refused {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, Ordering};
+    use std::time::Duration;
+
+    use base::{Clock as _, ManualClock};
     use bytes::Bytes;
+    use futures::future::{BoxFuture, FutureExt as _};
     use proptest::prelude::*;
 
-    use super::{granted, of_status};
+    use super::{AGAIN_AFTER, LAST_SECS, Outcome, SPARE_SECS, Source, Tokens, granted, of_status};
+    use super::{no_token, token};
+
+    /// Grants tokens for an hour, the number of the call as their text, but for some calls.
+    struct Giver {
+        clock: Arc<ManualClock>,
+        calls: AtomicI64,
+        fails: fn(i64) -> bool,
+    }
+
+    impl Source for Giver {
+        fn ask(self: Arc<Self>) -> BoxFuture<'static, Outcome> {
+            let call = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+            let ends_secs = self.clock.wall().secs + HOUR_SECS;
+            let granted = token(call.to_string(), ends_secs).filter(|_| !(self.fails)(call));
+            futures::future::ready(granted.ok_or_else(no_token)).boxed()
+        }
+    }
+
+    const HOUR_SECS: i64 = 3600;
+
+    fn tokens(fails: fn(i64) -> bool) -> (Tokens, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let giver = Giver { clock: Arc::clone(&clock), calls: AtomicI64::new(0), fails };
+        (Tokens::new(Arc::new(giver), Arc::clone(&clock) as _), clock)
+    }
+
+    async fn text(tokens: &Tokens) -> String {
+        tokens.token().await.map_or_else(|_| "none".to_owned(), |token| token.reveal().to_owned())
+    }
+
+    fn secs(secs: i64) -> Duration {
+        Duration::from_secs(secs.unsigned_abs())
+    }
+
+    #[tokio::test]
+    async fn a_token_is_asked_for_again_before_it_ends_and_used_until_then() {
+        let (tokens, clock) = tokens(|call| call == 2 || call == 3);
+        assert_eq!(text(&tokens).await, "1");
+        clock.advance(secs(HOUR_SECS - SPARE_SECS - 1));
+        assert_eq!(text(&tokens).await, "1");
+        clock.advance(secs(1));
+        for _ in 0..3 {
+            assert_eq!(text(&tokens).await, "1", "nobody gives another, nor is asked all the time");
+        }
+        assert!(tokens.ends_secs().is_some());
+        clock.advance(AGAIN_AFTER);
+        assert_eq!(text(&tokens).await, "1", "nor now");
+        clock.advance(AGAIN_AFTER);
+        assert_eq!(text(&tokens).await, "4");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_has_ended_or_is_not_taken_is_not_used() {
+        let (tokens, clock) = tokens(|call| call % 2 == 0);
+        assert_eq!(text(&tokens).await, "1");
+        clock.advance(secs(HOUR_SECS - LAST_SECS));
+        assert_eq!(text(&tokens).await, "none");
+        assert_eq!(text(&tokens).await, "3");
+        let third = tokens.token().await.unwrap();
+        tokens.drop(&third);
+        assert_eq!([text(&tokens).await, text(&tokens).await], ["none", "5"]);
+    }
 
     const GRANTED: &str = r#"{"access_token":"a.b","expires_in":"7","error":{"message":"x"}}"#;
 

@@ -42,7 +42,8 @@ impl Uploader {
                     return Ok(Looked::Some);
                 }
                 for unfinished in listed {
-                    if (since..=until).contains(&&unfinished.since) {
+                    // Nobody here knew its name, and who has sent a part of one knows that.
+                    if (since..=until).contains(&&unfinished.since) && !unfinished.has_parts {
                         self.remote.upload_abort(key, &unfinished.upload).await?;
                     }
                 }

@@ -11,7 +11,9 @@ use base::{Budget, ByteRange, Counter, ManualClock, Metrics, Rng};
 use futures::FutureExt;
 use futures::future::join_all;
 use remote::fake::{Fake, Op};
-use remote::{Condition, ErrorKind, Extent, Key, Metadata, PutOptions, Remote, Version};
+use remote::{
+    Condition, ErrorKind, Extent, Key, Metadata, PartNumber, PutOptions, Remote, Version,
+};
 use store::{Base, CacheLimit, GRANULE_BYTES, Options, Store};
 use tokio::runtime::Handle;
 use transfer::{
@@ -362,8 +364,13 @@ async fn a_request_that_arrives_after_the_death_of_its_sender_leaves_no_parts_be
     for late in [&key, &others] {
         world.bucket.upload_create(late, &options).await.unwrap();
     }
+    let at_work = world.bucket.upload_create(&key, &options).await.unwrap();
+    world.bucket.upload_part(&key, &at_work, PartNumber(1), "bytes".into()).await.unwrap();
     uploader.remove_left().await;
-    assert!(world.bucket.uploads(&key).await.unwrap().is_empty());
+    let left = world.bucket.uploads(&key).await.unwrap();
+    let left: Vec<_> = left.into_iter().map(|unfinished| unfinished.upload).collect();
+    assert_eq!(left, std::slice::from_ref(&at_work), "somebody is at work on it");
+    world.bucket.upload_abort(&key, &at_work).await.unwrap();
     assert_eq!(world.bucket.uploads(&others).await.unwrap().len(), 1, "somebody else's");
     // That was long enough.
     world.bucket.upload_create(&key, &options).await.unwrap();

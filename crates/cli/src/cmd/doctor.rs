@@ -8,8 +8,8 @@ use base::printable;
 use clap::Args as ClapArgs;
 use mount::{Finding, Location, Patient, Verdict};
 
-use crate::say;
 use crate::settings::{self, Flags, ReachSettings, Sources};
+use crate::{complain, say};
 
 /// As wide as the longest name of what is looked at.
 const SUBJECT_COLUMNS: usize = 32;
@@ -39,10 +39,14 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let location = args.url.as_deref().map(Location::parse).transpose()?;
-    let settings = Sources::read(&args.flags)?.resolve(location.as_ref())?.settings;
+    let sources = Sources::read(&args.flags)?;
+    let settings = sources.resolve(location.as_ref())?.settings;
     let patient = if location.is_some() { Patient::Bucket } else { Patient::Machine };
     // Where nothing is asked of a bucket any folder does.
     let location = location.map_or_else(|| Location::parse("file:///"), Ok)?;
+    for warning in settings::exposed(&sources, &location)? {
+        complain(&warning);
+    }
     let config = settings::config(location, Path::new("/"), &settings)?;
     let mut found = Vec::new();
     mount::doctor(&config, patient, |finding| {

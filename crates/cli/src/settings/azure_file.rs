@@ -14,6 +14,14 @@ const NAMES: [&str; 9] = [
     "AZURE_AUTHORITY_HOST",
 ];
 
+/// Those of them that nobody else is to know.
+const SECRETS: [&str; 4] = [
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_CLIENT_SECRET",
+];
+
 /// Variables, each once.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct AzureFile(Vec<(&'static str, String)>);
@@ -41,6 +49,11 @@ impl AzureFile {
             return Err("there are no credentials in it".to_owned());
         }
         Ok(AzureFile(variables))
+    }
+
+    /// Whether it has more than names.
+    pub(super) fn has_secret(&self) -> bool {
+        SECRETS.iter().any(|name| self.variable(name).is_some())
     }
 
     /// The value of a variable, if it is there and not empty.

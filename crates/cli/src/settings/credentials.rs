@@ -50,15 +50,7 @@ fn google_credentials() -> Result<GcsCredentials> {
     if let Some(token) = variable("CLOUDSDK_AUTH_ACCESS_TOKEN") {
         return Ok(GcsCredentials::Token(Secret::new(token)));
     }
-    if let Some(path) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
-        return google_file(Path::new(&path));
-    }
-    let folder = variable("CLOUDSDK_CONFIG")
-        .map(PathBuf::from)
-        .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".config/gcloud")));
-    if let Some(path) = folder.map(|folder| folder.join("application_default_credentials.json"))
-        && path.is_file()
-    {
+    if let Some(path) = google_path() {
         return google_file(&path);
     }
     Ok(match variable("GCE_METADATA_HOST") {
@@ -67,10 +59,91 @@ fn google_credentials() -> Result<GcsCredentials> {
     })
 }
 
+/// The file in which Google's tools look for credentials, if there is one.
+fn google_path() -> Option<PathBuf> {
+    if let Some(path) = variable("GOOGLE_APPLICATION_CREDENTIALS") {
+        return Some(PathBuf::from(path));
+    }
+    let folder = variable("CLOUDSDK_CONFIG")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".config/gcloud")));
+    let path = folder?.join("application_default_credentials.json");
+    path.is_file().then_some(path)
+}
+
 fn google_file(path: &Path) -> Result<GcsCredentials> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("cannot read the credentials file {}", path.display()))?;
     GcsCredentials::from_file(&text, read_token).with_context(|| path.display().to_string())
+}
+
+/// The files that have the credentials for `location`, which may be all there is, if they are in files.
+pub(super) fn files(settings: &StoreSettings, location: &Location) -> Vec<CredentialsFile> {
+    let of_google = || {
+        let elsewhere = ["STORAGE_EMULATOR_HOST", "CLOUDSDK_AUTH_ACCESS_TOKEN"];
+        let is_elsewhere = || elsewhere.into_iter().any(|name| variable(name).is_some());
+        let named = settings.google_credentials_file.clone();
+        named.or_else(|| if is_elsewhere() { None } else { google_path() })
+    };
+    let google = || of_google().map(CredentialsFile::Google);
+    let azure = || settings.azure_credentials_file.clone().map(CredentialsFile::Azure);
+    let files = match location {
+        _ if settings.anonymous => [None, None],
+        Location::Gcs { .. } => [google(), None],
+        Location::Azure { .. } => [azure(), None],
+        Location::All => [google(), azure()],
+        Location::S3 { .. } | Location::Folder(_) => [None, None],
+    };
+    files.into_iter().flatten().collect()
+}
+
+/// A file of credentials, by who wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CredentialsFile {
+    Google(PathBuf),
+    Azure(PathBuf),
+}
+
+impl CredentialsFile {
+    /// The file that the setting `name` names, if it is one that names such a file.
+    pub(super) fn named(name: &str, path: PathBuf) -> Option<CredentialsFile> {
+        match name {
+            "google-credentials-file" => Some(CredentialsFile::Google(path)),
+            "azure-credentials-file" => Some(CredentialsFile::Azure(path)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        let (CredentialsFile::Google(path) | CredentialsFile::Azure(path)) = self;
+        path
+    }
+
+    /// Whether it has what nobody else is to know, and not only names.
+    pub(super) fn has_secret(&self) -> bool {
+        let Ok(text) = read_token(self.path()) else { return false };
+        match self {
+            CredentialsFile::Google(_) => {
+                GcsCredentials::from_file(&text, read_token).is_ok_and(|found| has_secret(&found))
+            }
+            CredentialsFile::Azure(_) => {
+                AzureFile::parse(&text).is_ok_and(|file| file.has_secret())
+            }
+        }
+    }
+}
+
+fn has_secret(credentials: &GcsCredentials) -> bool {
+    match credentials {
+        GcsCredentials::ServiceAccount(_) | GcsCredentials::User(_) | GcsCredentials::Token(_) => {
+            true
+        }
+        GcsCredentials::Impersonated { by, .. } => has_secret(by),
+        // Whose word it is comes from elsewhere.
+        GcsCredentials::Federated(_) | GcsCredentials::Machine(_) | GcsCredentials::Anonymous => {
+            false
+        }
+    }
 }
 
 /// How to reach Azure Blob Storage.

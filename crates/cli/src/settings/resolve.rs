@@ -161,7 +161,8 @@ impl Sources {
         self.files.iter().filter_map(|(_, file)| file.as_ref())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Given> {
+    /// All that was said, of whichever bucket.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Given> {
         let of_files = self.said().flat_map(|file| {
             let of_buckets = file.buckets.iter().flat_map(|(_, layer)| layer);
             file.general.iter().chain(of_buckets)

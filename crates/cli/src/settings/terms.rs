@@ -2,13 +2,13 @@
 //! from arguments.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use mount::{CaBundle, CustomerKey, Encryption, Payer, S3Terms};
 
 use super::flags::TermsSettings;
+use super::secrecy::open_to_others;
 use super::words::Sse;
 
 /// A key's file is smaller than this, and a bundle of all authorities there are.
@@ -46,17 +46,12 @@ fn customer_key(file: &PathBuf) -> Result<CustomerKey> {
     CustomerKey::from_file(&bytes).with_context(|| format!("--sse-key-file {}", file.display()))
 }
 
-/// Refuses a file that others may read. One of somebody else's is his business as far as its group goes.
-fn check_secret(file: &PathBuf) -> Result<()> {
-    let found = fs::metadata(file)?;
-    let is_ours = found.uid() == rustix::process::geteuid().as_raw();
-    let forbidden = if is_ours { 0o077 } else { 0o007 };
-    let mode = found.mode() & 0o777;
-    // A pipe, such as that of a shell, is nobody else's.
-    if found.is_file() && mode & forbidden != 0 {
-        bail!("others may read it (its mode is {mode:03o}): chmod 600 it");
+/// Refuses a file that others may read.
+fn check_secret(file: &Path) -> Result<()> {
+    match open_to_others(file)? {
+        Some(mode) => bail!("others may read it (its mode is {mode:03o}): chmod 600 it"),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Authorities to believe: those of the settings, or of AWS's own variable for it.

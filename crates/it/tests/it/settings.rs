@@ -124,3 +124,35 @@ fn recovery_looks_where_the_file_says_that_the_state_is() {
     run(&mut plan.command(["recover", &url]), WITHIN).ok();
     assert!(state.join("state.db").is_file());
 }
+
+#[test]
+fn who_has_credentials_that_others_may_read_is_told_and_they_are_used() {
+    let plan = Plan::of_url("file:///");
+    let file = plan.folder("secrets").join("lab.env");
+    fs::write(&file, "AccountName=lab;AccountKey=aHVzaA==").unwrap();
+    let url = "az://lab/slides";
+    let path = file.to_str().unwrap();
+    // Nobody answers there.
+    let flags = ["--azure-credentials-file", path, "--endpoint", "http://127.0.0.1:1/lab"];
+    for (open, is_told) in [(0o644, true), (0o600, false)] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(open)).unwrap();
+        let place = plan.folder("place");
+        let mount = ["mount", url, place.to_str().unwrap(), "--deadline", "1s", "--cache-dir"];
+        for mut command in [plan.command(["doctor", url]), plan.command(mount)] {
+            if command.get_args().any(|argument| argument == "mount") {
+                command.arg(plan.state());
+            }
+            let said = run(command.args(flags), WITHIN);
+            let warning =
+                format!("{path} has credentials, and others may read it (its mode is 644)");
+            assert_eq!(
+                said.stderr.matches(&warning).count(),
+                usize::from(is_told),
+                "{}",
+                said.report()
+            );
+            assert!(!said.stderr.contains("aHVzaA"), "{}", said.report());
+            assert!(!said.status.success(), "{}", said.report());
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Copies all objects below one prefix to another, many at a time, and removes what was copied.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +91,25 @@ fn step(marked: bool, source: &Meta, there: Option<&Meta>) -> Step {
         Some(there) if there.size != source.size => Step::Leave,
         Some(there) if there.version == source.version => Step::Done(there.version.clone()),
         Some(_) => Step::Compare,
+    }
+}
+
+/// The folders that objects were in, which stay where they are things of their own: by what their keys go on with
+/// behind the prefix. Those of a tree of many more stay, without anything in them.
+#[derive(Debug, Default)]
+struct Folders(BTreeSet<Vec<u8>>);
+
+/// So many folders are remembered.
+const FOLDERS_MAX: usize = 100_000;
+
+impl Folders {
+    fn add(&mut self, rest: &[u8]) {
+        let ends = rest.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for end in ends.map(|(slash, _)| slash + 1).chain([0]) {
+            if self.0.len() < FOLDERS_MAX && !self.0.contains(&rest[..end]) {
+                self.0.insert(rest[..end].to_vec());
+            }
+        }
     }
 }
 
@@ -290,6 +309,7 @@ impl Shared {
         let mut left = 0;
         let mut outcome = Ok(());
         let stop = AtomicBool::new(false);
+        let mut folders = self.has_real_folders().then(Folders::default);
         let mut removals = self
             .objects(prefix)
             .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
@@ -297,6 +317,9 @@ impl Shared {
                 let remote = Arc::clone(&self.remote);
                 let chosen = found.map(|(rest, meta)| {
                     let marked = marks.has(side, &rest, &meta.version);
+                    if let Some(folders) = &mut folders {
+                        folders.add(&rest);
+                    }
                     (prefix.join(&rest), marked)
                 });
                 async move {
@@ -322,6 +345,9 @@ impl Shared {
         outcome?;
         if side == Side::From && left == 0 {
             self.remove_stub(prefix).await?;
+            for rest in folders.unwrap_or_default().0.into_iter().rev() {
+                self.remote.delete(&prefix.join(&rest)).await?;
+            }
         }
         Ok(left)
     }

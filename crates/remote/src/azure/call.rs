@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Method;
 use ring::hmac;
 
-use crate::http::{Answer, Http, Request, encode_path, http_date, query};
+use crate::http::{Answer, Http, Request, Unless, encode_path, http_date, query};
 use crate::there::{Skew, There};
 use crate::token::Tokens;
 use crate::{Error, ErrorKind, Key, Result, Secret};
@@ -94,8 +94,10 @@ pub(super) struct Container {
     http: Http,
     there: There,
     account: String,
-    /// Scheme and host.
+    /// Scheme and host of the endpoint for blobs.
     origin: String,
+    /// And of that for paths: whoever has a host of his own for the account has one for both.
+    pub(super) origin_of_paths: String,
     /// What of a URL's path is not the blob's name, without a slash at its end.
     path: String,
     signer: Signer,
@@ -153,17 +155,20 @@ impl Container {
                 Signer::Key(hmac::Key::new(hmac::HMAC_SHA256, &bytes))
             }
         };
+        let origin = format!("{scheme}://{host}");
         Ok(Container {
             http,
             there: There::new(clock),
             account: options.account.clone(),
-            origin: format!("{scheme}://{host}"),
+            origin_of_paths: origin.replacen(".blob.", ".dfs.", 1),
+            origin,
             path,
             signer,
         })
     }
 
-    /// Sends a call for the blob of its key; an answer that is no success is an error, but for 304.
+    /// Sends a call for the blob of its key; an answer that is no success is an error, but
+    /// for what has not changed.
     pub(super) async fn blob(&self, call: Call<'_>) -> Result<Answer> {
         let path = self.blob_path(call.op, call.key)?;
         self.send(call, path).await
@@ -196,12 +201,17 @@ impl Container {
         Ok(source)
     }
 
-    /// Scheme and host of an endpoint. Whoever has a host of his own for the account has one for both.
-    pub(super) fn origin_of(&self, door: Door) -> String {
+    /// Scheme and host of an endpoint.
+    pub(super) fn origin_of(&self, door: Door) -> &str {
         match door {
-            Door::Blobs => self.origin.clone(),
-            Door::Paths => self.origin.replacen(".blob.", ".dfs.", 1),
+            Door::Blobs => &self.origin,
+            Door::Paths => &self.origin_of_paths,
         }
+    }
+
+    /// Whether both endpoints are at one host.
+    pub(super) fn has_one_door(&self) -> bool {
+        self.origin == self.origin_of_paths
     }
 
     fn blob_path(&self, op: &'static str, key: &Key) -> Result<String> {
@@ -221,6 +231,7 @@ impl Container {
 
     async fn send(&self, call: Call<'_>, path: String) -> Result<Answer> {
         let (op, key) = (call.op, call.key);
+        let unless = Unless::of(&call.method, &call.headers);
         let answer = match &self.signer {
             Signer::Token(tokens) => {
                 let token = self.token(tokens, op, key).await?;
@@ -239,7 +250,7 @@ impl Container {
             }
         };
         let skew = self.there.learn(answer.header("date"));
-        if answer.is_success() || answer.status() == 304 {
+        if answer.is_success() || answer.is_unchanged(unless) {
             return Ok(answer);
         }
         let error = fault::of_answer(op, key, answer, self.there.wall().secs).await;

@@ -159,7 +159,10 @@ impl Azure {
             [("x-ms-source-if-match".to_owned(), text::etag(original.version))].into_iter();
         let conditions: Vec<(String, String)> =
             unless_changed.chain(text::condition(condition)).collect();
-        self.rename_path(op, (original.key, to), &conditions).await?;
+        match self.rename_path(op, (original.key, to), &conditions).await {
+            Ok(()) => self.shared.paths_away.answers(),
+            Err(error) => return Err(self.unless_away(original, error).await),
+        }
         let meta = meta_of(op, to, &self.blob(Call::new(op, Method::HEAD, to)).await?)?;
         Ok(meta.version)
     }

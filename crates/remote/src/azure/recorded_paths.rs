@@ -134,6 +134,39 @@ async fn a_file_is_renamed_in_one_step_under_conditions() {
 }
 
 #[tokio::test]
+async fn a_file_is_copied_where_only_the_endpoint_for_blobs_can_be_reached() {
+    let other = FILE.replace("0x8", "0x9");
+    let server = Recording::start(&[FILE, &other, GONE]).await;
+    let mut azure = with_folders(&server);
+    let nobody = "http://127.0.0.1:1".to_owned();
+    Arc::get_mut(&mut azure.shared).unwrap().container.origin_of_paths = nobody;
+    let (from, to, eight) = (Key::from("a"), Key::from("d/c"), Version::new("0x8"));
+    let original = Original { key: &from, version: &eight, size: 5 };
+    let rename = async |azure: &Azure| {
+        let renamed = azure.rename(original, &to, &Condition::Always).await;
+        renamed.map_err(|error| error.kind)
+    };
+    let transient = Err(ErrorKind::Transient { retry_after: None });
+    assert_eq!(
+        [rename(&azure).await, rename(&azure).await],
+        [transient.clone(), transient.clone()]
+    );
+    // That it cannot be reached is no matter of a moment, and the file is where it was.
+    for _ in 0..3 {
+        assert_eq!(rename(&azure).await, Err(ErrorKind::Unsupported));
+    }
+    assert_eq!(lines(&server), ["HEAD /account/c/a"]);
+
+    let mut azure = with_folders(&server);
+    let nobody = "http://127.0.0.1:1".to_owned();
+    Arc::get_mut(&mut azure.shared).unwrap().container.origin_of_paths = nobody;
+    for _ in 0..3 {
+        assert_eq!(rename(&azure).await, transient, "the last time it is another version");
+    }
+    assert_eq!(rename(&azure).await, Err(ErrorKind::NotFound), "an earlier try may have arrived");
+}
+
+#[tokio::test]
 async fn a_folder_is_renamed_in_as_many_steps_as_the_service_wants() {
     let server = Recording::start(&[
         "201 OK\r\nx-ms-continuation: mo/re\r\n\r\n",

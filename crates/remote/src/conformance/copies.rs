@@ -167,6 +167,10 @@ async fn unfinished_uploads_are_told(bench: &Bench<'_>) {
     let told = bench.ok(bench.remote.uploads(&key).await);
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.windows(2).all(|pair| pair[0].since <= pair[1].since), "{told:?}");
+    for unfinished in &told {
+        // Only one of them was sent a part.
+        assert_eq!(unfinished.has_parts, unfinished.upload == one, "{told:?}");
+    }
     // What is told can be aborted, and completed.
     for unfinished in told {
         bench.ok(bench.remote.upload_abort(&key, &unfinished.upload).await);

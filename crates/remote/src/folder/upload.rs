@@ -19,6 +19,9 @@ use crate::{
 /// The key an upload is for.
 const KEY: &[u8] = b"key";
 
+/// What the names of parts begin with.
+const PART: &[u8] = b"part-";
+
 /// What is kept with the object, one `name=value` a line.
 const METADATA: &[u8] = b"metadata";
 
@@ -79,7 +82,8 @@ impl Disk {
                 Ok(folder) => {
                     let note = self.tree.stat_file(&[&folder, &b"/"[..], KEY].concat())?;
                     let Some(note) = note else { continue };
-                    found.push(Unfinished { upload, since: stamp::meta(&note).modified });
+                    let since = stamp::meta(&note).modified;
+                    found.push(Unfinished { upload, since, has_parts: self.has_parts(&folder)? });
                 }
                 // Of another key, or gone meanwhile.
                 Err(fault) if fault.kind() == ErrorKind::NotFound => {}
@@ -88,6 +92,16 @@ impl Disk {
         }
         found.sort_by_key(|unfinished| unfinished.since);
         found.truncate(UNFINISHED_MAX);
+        Ok(found)
+    }
+
+    fn has_parts(&self, folder: &[u8]) -> Outcome<bool> {
+        let Some(fd) = self.tree.open_folder(folder)? else { return Ok(true) };
+        let mut found = false;
+        Tree::children(&fd, |Child { name, .. }| {
+            found = name.starts_with(PART);
+            !found
+        })?;
         Ok(found)
     }
 
@@ -195,7 +209,7 @@ fn no_such_upload() -> Fault {
 }
 
 fn part_name(number: PartNumber) -> Vec<u8> {
-    format!("part-{:05}", number.0).into_bytes()
+    [PART, format!("{:05}", number.0).as_bytes()].concat()
 }
 
 /// What tells a part from one sent anew: the inode number, which the two have at the same time.

@@ -189,7 +189,7 @@ impl Bucket {
         Ok(format!("/b/{}{}", self.name, object_path(op, key)?))
     }
 
-    /// Sends a call; an answer that is no success is an error, but for 304.
+    /// Sends a call; an answer that is no success is an error.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer> {
         let (op, key) = (call.op, call.key);
         let token = self.token(op, key).await?;
@@ -203,7 +203,7 @@ impl Bucket {
             }
             Some(_) | None => answer,
         };
-        if answer.is_success() || answer.status() == 304 {
+        if answer.is_success() {
             return Ok(answer);
         }
         Err(fault::of_answer(op, key, answer, self.clock.wall().secs).await)

@@ -23,6 +23,14 @@ use super::objects::{Shared, condition, generation, is_absent, written};
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// How long the store may take for it: as long as for any work that it tells nothing wrong of.
+const MOVE_MAX: Duration = Duration::from_mins(15);
+
+/// So many times in a row it may not say how it goes; whoever asks again is told later.
+const SILENT_MAX: u32 = 5;
+
+const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
+
 /// What is told of a bucket's layout.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -72,13 +80,18 @@ struct Status {
 }
 
 impl Status {
+    /// Of a move that nobody knows of any more, and that has moved nothing.
+    fn gone() -> Status {
+        Status { code: 14, message: "the rename is not known any more".to_owned() }
+    }
+
     fn kind(&self) -> ErrorKind {
         match self.code {
             3 | 12 => ErrorKind::Unsupported,
             5 => ErrorKind::NotFound,
             6 | 9 => ErrorKind::Changed,
             7 | 16 => ErrorKind::Denied,
-            _ => ErrorKind::Transient { retry_after: None },
+            _ => TRANSIENT,
         }
     }
 }
@@ -192,45 +205,108 @@ impl Shared {
     }
 
     async fn move_folder_once(&self, op: &'static str, from: &Key, to: &Key) -> Result<()> {
-        let mut call = Call::new(op, Method::POST, from);
-        call.path = format!("{}/renameTo{}", folder_path(op, from)?, folder_path(op, to)?);
-        let begun = self.clock.monotonic();
-        let asked = self.bucket.ask(call).await.map_err(as_taken);
-        let mut operation: Operation = asked.map_err(|error| {
-            // Who may not do this may copy.
-            let is_denied = error.kind == ErrorKind::Denied;
-            if is_denied { Error { kind: ErrorKind::Unsupported, ..error } } else { error }
-        })?;
-        let transient = ErrorKind::Transient { retry_after: None };
-        let mut pause = PAUSE_MIN;
-        while !operation.done {
-            if self.patience < self.clock.monotonic().saturating_sub(begun) {
-                return Err(Error::new(transient, op, from).because("the rename takes too long"));
-            }
-            self.clock.sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-            let garbled = || Error::new(transient, op, from).because("not a rename under way");
-            let id = operation.name.as_deref().and_then(|name| name.rsplit('/').next());
-            let mut call = Call::new(op, Method::GET, from);
-            call.path = format!("/operations/{}", encode(id.ok_or_else(garbled)?.as_bytes()));
-            match self.bucket.ask(call).await {
-                Ok(now) => operation = now,
-                // It is not for everybody to know; where the folder was tells as well.
-                Err(error) if error.kind == ErrorKind::Denied => {
-                    match self.folder(op, from).await {
-                        Ok(_) => {}
-                        Err(error) if is_absent(&error) => return Ok(()),
-                        Err(error) => return Err(error),
-                    }
+        let before = self.moving.of(from, to);
+        let begun = match &before {
+            Some(id) => Begun::UnderWay(id.clone()),
+            None => self.begin_move(op, from, to).await?,
+        };
+        let outcome = match begun {
+            Begun::Done(outcome) => outcome,
+            Begun::UnderWay(id) => {
+                self.moving.begun(from, to, &id);
+                let outcome = self.outcome(op, from, &id).await?;
+                self.moving.settled(from, to);
+                // It may be that of an earlier move, and the folder have come back since.
+                if before.is_some() && outcome.is_none() && self.is_there(op, from).await? {
+                    return Err(unclear(op, from, "the folder is there again"));
                 }
-                Err(error) => return Err(error),
+                outcome
             }
-        }
-        match operation.error {
+        };
+        match outcome {
             None => Ok(()),
             Some(status) => Err(Error::new(status.kind(), op, from).because(status.message)),
         }
     }
+
+    async fn begin_move(&self, op: &'static str, from: &Key, to: &Key) -> Result<Begun> {
+        let mut call = Call::new(op, Method::POST, from);
+        call.path = format!("{}/renameTo{}", folder_path(op, from)?, folder_path(op, to)?);
+        let asked = self.bucket.ask(call).await.map_err(as_taken);
+        let operation: Operation = asked.map_err(|error| {
+            // Who may not do this may copy.
+            let is_denied = error.kind == ErrorKind::Denied;
+            if is_denied { Error { kind: ErrorKind::Unsupported, ..error } } else { error }
+        })?;
+        if operation.done {
+            return Ok(Begun::Done(operation.error));
+        }
+        let id = operation.name.as_deref().and_then(|name| name.rsplit('/').next());
+        let garbled = || unclear(op, from, "not a rename under way");
+        Ok(Begun::UnderWay(id.ok_or_else(garbled)?.to_owned()))
+    }
+
+    /// How the move `id` has ended, once it has. Any error says that nobody knows: it may go on, and nothing
+    /// else is to be done about the folder, such as copying what is in it.
+    async fn outcome(&self, op: &'static str, from: &Key, id: &str) -> Result<Option<Status>> {
+        let begun = self.clock.monotonic();
+        let (mut pause, mut silent, mut limit) = (PAUSE_MIN, 0, MOVE_MAX);
+        loop {
+            if limit < self.clock.monotonic().saturating_sub(begun) {
+                return Err(unclear(op, from, "the rename takes too long"));
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+            let mut call = Call::new(op, Method::GET, from);
+            call.path = format!("/operations/{}", encode(id.as_bytes()));
+            let error = match self.bucket.ask::<Operation>(call).await {
+                Ok(now) if now.done => return Ok(now.error),
+                Ok(_) => {
+                    silent = 0;
+                    continue;
+                }
+                // It is not for everybody to know, and not for ever; where the folder was tells as well.
+                Err(error) if error.kind == ErrorKind::Denied || is_absent(&error) => {
+                    match self.is_there(op, from).await {
+                        Ok(true) if is_absent(&error) => return Ok(Some(Status::gone())),
+                        Ok(true) => {
+                            // That it failed is not told.
+                            (silent, limit) = (0, self.patience);
+                            continue;
+                        }
+                        Ok(false) => return Ok(None),
+                        Err(error) => error,
+                    }
+                }
+                Err(error) => error,
+            };
+            silent += 1;
+            if silent == SILENT_MAX {
+                return Err(Error { kind: TRANSIENT, ..error });
+            }
+        }
+    }
+
+    async fn is_there(&self, op: &'static str, folder: &Key) -> Result<bool> {
+        match self.folder(op, folder).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_absent(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A move that the store was asked for.
+enum Begun {
+    /// It is over.
+    Done(Option<Status>),
+    /// The store calls it so.
+    UnderWay(String),
+}
+
+/// Who asks again may hear more.
+fn unclear(op: &'static str, folder: &Key, words: &'static str) -> Error {
+    Error::new(TRANSIENT, op, folder).because(words)
 }
 
 /// The part of a URL that names a folder.

@@ -79,9 +79,13 @@ impl Written {
     }
 }
 
+/// What a listing calls itself.
+const LISTED: &str = "storage#objects";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
+    kind: Option<String>,
     #[serde(default)]
     items: Vec<Object>,
     #[serde(default)]
@@ -92,6 +96,10 @@ struct Listed {
 /// A page as the store sent it; `None` if it is not one.
 pub(super) fn page(document: &[u8]) -> Option<Page> {
     let listed: Listed = serde_json::from_slice(document).ok()?;
+    // An answer of something else would be a page of a folder that has nothing in it.
+    if listed.kind.as_deref() != Some(LISTED) {
+        return None;
+    }
     let object = |object: Object| object.meta().map(|(key, meta)| Entry::Object(key, meta));
     let mut entries = listed.items.into_iter().map(object).collect::<Option<Vec<Entry>>>()?;
     entries.extend(listed.prefixes.iter().map(|prefix| Entry::Prefix(Key::from(&prefix[..]))));
@@ -247,7 +255,11 @@ mod tests {
         ] {
             assert_eq!(page(PAGE.replace(part, without).as_bytes()), None, "without {part}");
         }
-        assert_eq!(page(b"{}").map(|page| page.entries), Some(Vec::new()));
+        let nothing = page(br#"{"kind": "storage#objects"}"#);
+        assert_eq!(nothing.map(|page| page.entries), Some(Vec::new()));
+        for other in ["{}", r#"{"error": {"message": "x"}}"#, r#"{"kind": "storage#buckets"}"#] {
+            assert_eq!(page(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]

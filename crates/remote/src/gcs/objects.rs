@@ -17,6 +17,7 @@ use crate::{
 
 use super::call::{Bucket, Call, Service, name};
 use super::json::{self, Object, Written};
+use super::moving::Moving;
 
 /// A page of a thousand objects, each with all the metadata there may be.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
@@ -25,8 +26,9 @@ pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
 pub(super) struct Shared {
     pub(super) bucket: Bucket,
     pub(super) clock: Arc<dyn Clock>,
-    /// How long the store may take for what it does in the background.
+    /// How long the store may take for what it does in the background and tells nothing of.
     pub(super) patience: Duration,
+    pub(super) moving: Moving,
     /// What is known of the bucket.
     pub(super) learned: Arc<Learned>,
     /// What all names begin with; empty, or ends in `/`.
@@ -121,7 +123,7 @@ impl Shared {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err(Error::new(ErrorKind::Unsupported, op, key).because("not UTF-8")),
         };
-        let fields = format!("items({}),prefixes,nextPageToken", json::FIELDS);
+        let fields = format!("kind,items({}),prefixes,nextPageToken", json::FIELDS);
         let mut call = Call::new(op, Method::GET, prefix)
             .query("prefix", text(prefix)?)
             .query("maxResults", request.entries_max.to_string())

@@ -27,10 +27,11 @@ use http::Method;
 use ring::digest;
 
 use crate::http::bytes_of_parts;
+use crate::turning::Place;
 use crate::upload_id::OwnUpload;
 use crate::{
-    Condition, Entry, Error, ErrorKind, Key, ListRequest, Metadata, PartNumber, PartTag, Result,
-    UNFINISHED_MAX, Unfinished, Version,
+    Condition, Entry, Error, ErrorKind, Key, ListOrder, ListRequest, Metadata, PartNumber, PartTag,
+    Result, UNFINISHED_MAX, Unfinished, Version,
 };
 
 use super::call::{Call, name};
@@ -80,14 +81,7 @@ pub(super) async fn begin(shared: &Shared, key: &Key, upload: &OwnUpload) -> Res
 /// The uploads of `key` that have begun and are not finished.
 pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinished>> {
     let marks = marks(shared, key);
-    let request = ListRequest {
-        prefix: marks.clone(),
-        delimited: false,
-        start_after: None,
-        continuation: None,
-        entries_max: PAGE_ENTRIES_MAX,
-    };
-    let page = shared.page(&request, None).await?;
+    let page = shared.page(&below(marks.clone(), PAGE_ENTRIES_MAX), None).await?;
     let mut found = Vec::new();
     for entry in page.entries {
         let Entry::Object(mark, meta) = entry else { continue };
@@ -97,7 +91,13 @@ pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinis
             continue;
         };
         let upload = OwnUpload { number, metadata: meta.metadata };
-        found.push(Unfinished { upload: upload.to_id(), since: meta.modified });
+        let parts = folder(shared, &upload);
+        let parts = shared.page(&below(parts, 1), None).await?;
+        found.push(Unfinished {
+            upload: upload.to_id(),
+            since: meta.modified,
+            has_parts: !parts.entries.is_empty() || parts.next.is_some(),
+        });
     }
     found.sort_by_key(|unfinished| unfinished.since);
     found.truncate(UNFINISHED_MAX);
@@ -214,17 +214,22 @@ async fn compose(
     objects::written(op, key, &written)
 }
 
+/// The request for the first keys below `prefix`.
+fn below(prefix: Key, entries_max: u16) -> ListRequest {
+    ListRequest { prefix, delimited: false, start_after: None, continuation: None, entries_max }
+}
+
 /// Removes what is left of an upload; its mark goes last.
 pub(super) async fn remove(shared: &Shared, key: &Key, upload: &OwnUpload) -> Result<()> {
-    let mut request = ListRequest {
-        prefix: folder(shared, upload),
-        delimited: false,
-        start_after: None,
-        continuation: None,
-        entries_max: PAGE_ENTRIES_MAX,
-    };
+    let first = below(folder(shared, upload), PAGE_ENTRIES_MAX);
+    let mut next = None;
     loop {
+        let mut request = ListRequest { continuation: next, ..first.clone() };
+        let place = Place::of(&request)?;
+        request.continuation.clone_from(&place.continuation);
         let page = shared.page(&request, None).await?;
+        // What is listed is removed: so it had better be what was asked for.
+        next = place.after(&request, &page, ListOrder::Keys)?;
         let mut removing: Vec<BoxFuture<'_, Result<()>>> = Vec::new();
         for entry in &page.entries {
             removing.push(Box::pin(shared.remove("upload abort", entry.key())));
@@ -232,9 +237,8 @@ pub(super) async fn remove(shared: &Shared, key: &Key, upload: &OwnUpload) -> Re
         let removed: Vec<Result<()>> =
             stream::iter(removing).buffer_unordered(REQUESTS_MAX).collect().await;
         removed.into_iter().collect::<Result<()>>()?;
-        match page.next {
-            Some(next) => request.continuation = Some(next),
-            None => break,
+        if next.is_none() {
+            break;
         }
     }
     shared.remove("upload abort", &mark(shared, key, upload)).await

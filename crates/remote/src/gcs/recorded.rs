@@ -150,7 +150,8 @@ async fn a_read_names_the_generation_and_checks_the_bytes() {
 
 #[tokio::test]
 async fn a_listing_begins_where_it_is_asked_to() {
-    let server = Recording::start(&["200 OK\r\n\r\n{\"items\":[]}"]).await;
+    let server =
+        Recording::start(&["200 OK\r\n\r\n{\"kind\":\"storage#objects\",\"items\":[]}"]).await;
     let gcs = gcs(&server, GcsCredentials::Anonymous);
     let request = ListRequest {
         prefix: Key::from("p/"),

@@ -24,7 +24,9 @@ const TAKEN: &str =
 const DENIED: &str =
     "403 No\r\n\r\n{\"error\":{\"message\":\"no\",\"errors\":[{\"reason\":\"forbidden\"}]}}";
 
-const EMPTY: &str = "200 OK\r\n\r\n{}";
+const EMPTY: &str = "200 OK\r\n\r\n{\"kind\":\"storage#objects\"}";
+
+const FLAT: &str = "200 OK\r\n\r\n{}";
 
 fn gcs(server: &Recording, prefix: &str) -> Gcs {
     let options = GcsOptions {
@@ -62,8 +64,7 @@ fn put(condition: Condition) -> PutOptions {
 
 #[tokio::test]
 async fn whether_there_are_folders_is_asked_once() {
-    for (answer, has) in [(LAYOUT, Has::Yes), (EMPTY, Has::No), (DENIED, Has::No), (GONE, Has::No)]
-    {
+    for (answer, has) in [(LAYOUT, Has::Yes), (FLAT, Has::No), (DENIED, Has::No), (GONE, Has::No)] {
         let server = Recording::start(&[answer, EMPTY, EMPTY]).await;
         let gcs = gcs(&server, "p/");
         for _ in 0..2 {
@@ -137,6 +138,37 @@ async fn a_folder_is_renamed_by_an_operation_that_is_waited_for() {
             assert_eq!(server.asked()[2].body, "{\"name\":\"c/\"}");
             assert_eq!(asked[3], begin);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_rename_that_is_under_way_is_waited_for_again_and_not_begun_anew() {
+    let under_way = "200 OK\r\n\r\n{\"name\":\"operations/o\",\"done\":false}";
+    let done = "200 OK\r\n\r\n{\"done\":true}";
+    let (away, odd) = ("503 No\r\n\r\n", "400 No\r\n\r\n{}");
+    // Five times in a row nothing is told.
+    let unclear = [under_way, away, odd, away, odd, away];
+    let transient = Err(ErrorKind::Transient { retry_after: None });
+    for (then, want) in [
+        (&[under_way, done, GONE][..], Ok(())),
+        // Another one of that name has come.
+        (&[done, FOLDER], transient),
+        // It has moved nothing, and is forgotten.
+        (&[GONE, FOLDER], transient),
+        (&[GONE, GONE, GONE], Ok(())),
+    ] {
+        let answers: Vec<&str> = unclear.iter().chain(then).chain(&[done]).copied().collect();
+        let server = Recording::start(&answers).await;
+        let (gcs, from, to) = (with_folders(&server), Key::from("a/"), Key::from("b/"));
+        let rename = async || gcs.rename_folder(&from, &to).await.map_err(|error| error.kind);
+        assert_eq!(rename().await, transient);
+        assert_eq!(rename().await, want, "{then:?}");
+        // What is settled is begun anew.
+        assert_eq!(rename().await, Ok(()), "{then:?}");
+        let asked = lines(&server);
+        assert_eq!(asked.len(), answers.len());
+        assert!(asked[unclear.len()].starts_with("GET"), "{asked:?}");
+        assert_eq!(asked.last(), asked.first());
     }
 }
 

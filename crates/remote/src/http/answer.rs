@@ -7,10 +7,30 @@ use base::Clock;
 use bytes::{Bytes, BytesMut};
 use futures::future::{Either, select};
 use futures::stream::{BoxStream, StreamExt as _};
+use http::Method;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 use super::fault::Failure;
+
+const NOT_MODIFIED: u16 = 304;
+
+/// Whether a request is for what it names only unless that is the same as before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unless {
+    /// It asks in any case.
+    Never,
+    /// Not if it is the same.
+    Same,
+}
+
+impl Unless {
+    /// What a request asks that has these headers.
+    pub(crate) fn of(method: &Method, headers: &[(String, String)]) -> Unless {
+        let named = headers.iter().any(|(name, _)| name == "if-none-match");
+        if method == Method::GET && named { Unless::Same } else { Unless::Never }
+    }
+}
 
 /// The beginning of an answer.
 #[derive(Debug)]
@@ -38,6 +58,11 @@ impl Answer {
 
     pub(crate) fn is_success(&self) -> bool {
         self.parts.status.is_success()
+    }
+
+    /// Whether it says, to who asked so, that nothing has changed. To anybody else it says nothing.
+    pub(crate) fn is_unchanged(&self, asked: Unless) -> bool {
+        asked == Unless::Same && self.status() == NOT_MODIFIED
     }
 
     /// A header's value, if it is there and is text.

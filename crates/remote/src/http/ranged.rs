@@ -44,8 +44,13 @@ pub(crate) fn ranged(
     if length != Some(range.len()) {
         return fail(ErrorKind::Corrupt, "the answer's length is not the range's");
     }
+    // What something in between says by itself may have any length.
+    let Some(found) = found else {
+        let kind = ErrorKind::Transient { retry_after: None };
+        return fail(kind, "the answer names no version: it is not the store's");
+    };
     // Not everything between us and the store heeds conditions.
-    if version.is_some_and(|version| found.is_some_and(|found| found != version)) {
+    if version.is_some_and(|version| found != version) {
         return fail(ErrorKind::Changed, "the answer is of another version");
     }
     let check = match told {

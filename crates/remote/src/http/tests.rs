@@ -140,6 +140,18 @@ async fn a_body_of_another_version_is_not_handed_out() {
 }
 
 #[tokio::test]
+async fn a_body_of_no_version_is_not_the_stores() {
+    let url = server(vec!["HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n<Error/>"; 2]).await;
+    let (key, range, named) = (Key::from("a"), ByteRange::new(0, 8).unwrap(), Version::new("1"));
+    for version in [Some(&named), None] {
+        let answer = patient().send(get(&url)).await.unwrap();
+        let error = ranged(Asked { key: &key, range, version }, answer, None, Told::Nothing);
+        let transient = ErrorKind::Transient { retry_after: None };
+        assert_eq!(error.err().unwrap().kind, transient, "{version:?}");
+    }
+}
+
+#[tokio::test]
 async fn bytes_with_another_checksum_are_corrupt() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n123456789";
     let url = server(vec![answer, answer]).await;

@@ -25,6 +25,7 @@ use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 
 use super::directory::{self, is_directory};
+use super::fault;
 use super::page::NoPages;
 use super::route::Routes;
 use super::terms::S3Terms;
@@ -338,7 +339,7 @@ async fn bucket_region(client: &Client, bucket: &str) -> Option<Region> {
         Ok(found) => found.bucket_region()?.to_owned(),
         Err(error) => error.raw_response()?.headers().get("x-amz-bucket-region")?.to_owned(),
     };
-    Some(Region::new(region))
+    fault::is_region(&region).then(|| Region::new(region))
 }
 
 pub(super) fn metadata_service(http: &SharedHttpClient) -> imds::Client {

@@ -14,7 +14,7 @@ use super::named::{self, name};
 use super::place::Place;
 use super::sign::{self, Payload, Signer, Unsigned};
 use super::terms::Header;
-use crate::http::{Answer, Http, Request, encode_path, parse_http_date, query};
+use crate::http::{Answer, Http, Request, Unless, encode_path, parse_http_date, query};
 use crate::there::{Skew, There};
 use crate::{Error, ErrorKind, Key, Meta, Metadata, Result, Version};
 
@@ -130,7 +130,8 @@ impl Direct {
         &self.place
     }
 
-    /// Sends a call for the object of its key; an answer that is no success is an error, but for 304.
+    /// Sends a call for the object of its key; an answer that is no success is an error, but for
+    /// what has not changed.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer> {
         let Call { op, target, key, method, resource, query: pairs, mut headers, body } = call;
         let Asker { http, there, keys, payload } = &self.asker;
@@ -140,6 +141,7 @@ impl Direct {
         };
         let query = resource.map_or_else(|| query(&pairs), |name| format!("?{name}"));
         let url = format!("{}{path}{query}", self.place.url);
+        let unless = Unless::of(&method, &headers);
         let mut used = None;
         if let Some((signer, keys)) = keys {
             let credentials =
@@ -159,7 +161,7 @@ impl Direct {
         let sent = http.send(request).await;
         let answer = sent.map_err(|failure| failure.into_error(op, key))?;
         let skew = there.learn(answer.header("date"));
-        if answer.is_success() || answer.status() == 304 {
+        if answer.is_success() || answer.is_unchanged(unless) {
             return Ok(answer);
         }
         let error = fault::of_answer(op, key, answer).await;

@@ -66,7 +66,7 @@ fn region(status: u16, header: Option<&str>, in_text: Option<&str>) -> Option<St
 }
 
 /// It becomes part of the names of servers.
-fn is_region(text: &str) -> bool {
+pub(super) fn is_region(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
 }

@@ -15,6 +15,9 @@ use crate::{
 /// store does not sort them.
 const PAGES_MAX: usize = 10;
 
+/// So many unfinished uploads are looked into; each costs a request.
+const LOOKED_INTO_MAX: usize = 64;
+
 /// As many as a page has.
 const PAGE_UPLOADS: i32 = 1000;
 
@@ -89,9 +92,9 @@ impl S3 {
             for upload in page.uploads() {
                 let of = upload.key().and_then(text::decode_listed).ok_or_else(garbled)?;
                 if of == key.as_bytes() {
-                    let id = upload.upload_id().ok_or_else(garbled)?.to_owned();
+                    let upload_id = UploadId(upload.upload_id().ok_or_else(garbled)?.to_owned());
                     let since = text::timestamp(upload.initiated());
-                    found.push(Unfinished { upload: UploadId(id), since });
+                    found.push(Unfinished { upload: upload_id, since, has_parts: true });
                 }
             }
             let marks = (page.next_key_marker(), page.next_upload_id_marker());
@@ -104,7 +107,33 @@ impl S3 {
         }
         found.sort_by_key(|unfinished| unfinished.since);
         found.truncate(UNFINISHED_MAX);
+        // Who looks for something looks for what was begun lately.
+        for unfinished in found.iter_mut().rev().take(LOOKED_INTO_MAX) {
+            unfinished.has_parts = self.has_parts(key, &unfinished.upload).await?;
+        }
         Ok(found)
+    }
+
+    /// Whether an upload has parts, or may have: not everybody may look.
+    async fn has_parts(&self, key: &Key, upload: &UploadId) -> Result<bool> {
+        let (op, way, purpose) = (UPLOADS, self.ways.now(), Purpose::Other);
+        let request = way
+            .client
+            .list_parts()
+            .bucket(&self.bucket)
+            .key(name(op, key)?)
+            .upload_id(&upload.0)
+            .max_parts(1)
+            .customize();
+        let request = self.on_terms(request, purpose);
+        match self.ask((&way, purpose), (op, key), request.send()).await {
+            Ok(page) => Ok(!page.parts().is_empty()),
+            Err(error) if matches!(error.kind, ErrorKind::Transient { .. }) => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, "an unfinished upload is taken for one that has parts");
+                Ok(true)
+            }
+        }
     }
 
     /// Where the next page of unfinished uploads begins, after one that ends with these marks of a key and an

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 
 use crate::http::recording::Recording;
 use crate::{
-    Addressing, Condition, Credentials, ErrorKind, Key, Metadata, Original, PartNumber, PartTag,
-    PutOptions, Remote, S3, S3Options, Trouble, UploadId, Version,
+    Addressing, Condition, Credentials, ErrorKind, Fresh, Key, ListRequest, Metadata, Original,
+    PartNumber, PartTag, PutOptions, Remote, S3, S3Options, Trouble, UploadId, Version, prefixed,
 };
 
 /// A clock that goes, but from one time of day.
@@ -41,6 +41,8 @@ async fn s3(server: &Recording, credentials: Credentials) -> S3 {
     };
     S3::connect(options, Arc::new(Standing(SystemClock::new()))).await.unwrap()
 }
+
+const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
 
 fn keys() -> Credentials {
     Credentials::Static {
@@ -305,6 +307,121 @@ async fn bytes_that_are_not_what_the_store_says_are_not_handed_out() {
     assert_eq!(read, [good(), good(), Err(ErrorKind::Corrupt), Err(ErrorKind::Corrupt)]);
     assert_eq!(s3.get_whole(&key, None, 9).await.unwrap_err().kind, ErrorKind::Corrupt);
     assert!(server.asked().iter().all(|asked| asked.header("x-amz-checksum-mode") == "ENABLED"));
+}
+
+#[tokio::test]
+async fn what_something_else_says_under_a_good_status_is_no_object() {
+    let xml = "<Error><Code>InternalError</Code></Error>";
+    let (key, version) = (Key::from("a"), Version::new("\"1\""));
+    let range = ByteRange::new(0, xml.len() as u64).unwrap();
+    for head in [
+        "200 OK\r\ncontent-type: application/xml",
+        "200 OK\r\ncontent-type: text/html",
+        "200 OK\r\ncontent-type: text/plain",
+        "200 OK\r\nserver: x",
+        "206 OK\r\ncontent-range: bytes 0-40/41",
+        "302 Else\r\ncontent-type: text/html\r\nlocation: http://login/",
+    ] {
+        let server = Recording::start(&[&format!("{head}\r\n\r\n{xml}")[..]; 4]).await;
+        let s3 = s3(&server, keys()).await;
+        for version in [Some(&version), None] {
+            let error = s3.get(&key, range, version).await.err().unwrap();
+            assert_eq!(error.kind, TRANSIENT, "{head}: {error}");
+        }
+        assert!(s3.get_whole(&key, None, 99).await.is_err(), "{head}");
+        assert!(s3.head(&key).await.is_err(), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_lists_something_else_is_not_believed() {
+    let object = |key: &str, size: &str| {
+        format!("<Contents><Key>{key}</Key><Size>{size}</Size><ETag>1</ETag></Contents>")
+    };
+    let folder = |key: &str| format!("<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>");
+    let huge = u64::MAX.to_string();
+    for (line, is_good) in [
+        (object("p/d/..", "1"), true),
+        (folder("p/d/../"), true),
+        (object("p/e", "1"), false),
+        (object("../p/d/a", "1"), false),
+        (object("p/d/a", &huge), false),
+        (folder("q/"), false),
+    ] {
+        let page = format!(
+            "200 OK\r\n\r\n<ListBucketResult><IsTruncated>false</IsTruncated>{line}</ListBucketResult>"
+        );
+        let server = Recording::start(&[&page[..]; 2]).await;
+        let s3: Arc<dyn Remote> = Arc::new(s3(&server, keys()).await);
+        for (prefix, below) in [("p/", "d/"), ("", "p/d/")] {
+            let request = ListRequest {
+                prefix: Key::from(below),
+                delimited: true,
+                start_after: None,
+                continuation: None,
+                entries_max: 9,
+            };
+            let listed = prefixed(Arc::clone(&s3), Key::from(prefix)).list(&request).await;
+            assert_eq!(listed.is_ok(), is_good, "{line} below {prefix}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn that_nothing_has_changed_is_no_answer_to_a_write() {
+    let same = "304 Same\r\netag: \"1\"\r\n\r\n";
+    let server = Recording::start(&[same; 4]).await;
+    let s3 = s3(&server, keys()).await;
+    let (key, one) = (Key::from("a"), Version::new("\"1\""));
+    for condition in [Condition::Always, Condition::Absent] {
+        let options = PutOptions { condition, metadata: Metadata::new() };
+        assert!(s3.put(&key, "bytes".into(), &options).await.is_err());
+    }
+    assert!(s3.head(&key).await.is_err());
+    assert_eq!(s3.get_whole(&key, Some(&one), 9).await.unwrap(), Fresh::Same);
+}
+
+#[tokio::test]
+async fn unfinished_uploads_are_told_with_whether_anybody_has_sent_a_part() {
+    let upload = |id: &str| {
+        format!(
+            "<Upload><Key>a</Key><UploadId>{id}</UploadId>\
+             <Initiated>2023-11-14T22:13:20Z</Initiated></Upload>"
+        )
+    };
+    let uploads: Vec<String> = ["one", "two", "three", "four"].map(upload).into();
+    let page = format!(
+        "200 OK\r\n\r\n<ListMultipartUploadsResult>{}</ListMultipartUploadsResult>",
+        uploads.concat()
+    );
+    let part =
+        "200 OK\r\n\r\n<ListPartsResult><Part><PartNumber>1</PartNumber></Part></ListPartsResult>";
+    let none = "200 OK\r\n\r\n<ListPartsResult></ListPartsResult>";
+    let (denied, gone) = (
+        "403 No\r\n\r\n<Error><Code>AccessDenied</Code></Error>",
+        "404 No\r\n\r\n<Error><Code>NoSuchUpload</Code></Error>",
+    );
+    let server =
+        Recording::start(&[&page, gone, denied, none, part, &page, "503 No\r\n\r\n"]).await;
+    let s3 = s3(&server, keys()).await;
+    let told = s3.uploads(&Key::from("a")).await.unwrap();
+    let told: Vec<(&str, bool)> =
+        told.iter().map(|unfinished| (&unfinished.upload.0[..], unfinished.has_parts)).collect();
+    assert_eq!(told, [("one", true), ("two", false), ("three", true), ("four", true)]);
+    assert_eq!(s3.uploads(&Key::from("a")).await.unwrap_err().kind, TRANSIENT);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_is_not_kept_in_memory() {
+    let spaces = " ".repeat(17 << 20);
+    let page = |spaces: &str| {
+        format!("200 OK\r\n\r\n<ListMultipartUploadsResult>{spaces}</ListMultipartUploadsResult>")
+    };
+    let server = Recording::start(&[&page(""), &page(&spaces)]).await;
+    let s3 = s3(&server, keys()).await;
+    let key = Key::from("a");
+    assert_eq!(s3.uploads(&key).await.unwrap(), []);
+    assert!(s3.uploads(&key).await.is_err());
 }
 
 #[tokio::test]

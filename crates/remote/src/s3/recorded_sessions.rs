@@ -216,6 +216,8 @@ async fn a_folder_is_listed_and_what_begins_otherwise_is_left_out() {
     assert_eq!(s3.list(&middle).await.unwrap_err().kind, ErrorKind::Unsupported);
 }
 
+const NO_PARTS: &str = "200 OK\r\n\r\n<ListPartsResult></ListPartsResult>";
+
 #[tokio::test]
 async fn unfinished_uploads_are_looked_for_in_the_folder_in_no_order() {
     let page = |key: &str, more: &str| {
@@ -226,12 +228,15 @@ async fn unfinished_uploads_are_looked_for_in_the_folder_in_no_order() {
     };
     let more = "<IsTruncated>true</IsTruncated><NextKeyMarker>m%2Fk</NextKeyMarker>";
     let server =
-        Recording::start(&[&session("one", 18), &page("d/z", more), &page("d/a", "")]).await;
+        Recording::start(&[&session("one", 18), &page("d/z", more), &page("d/a", ""), NO_PARTS])
+            .await;
     let s3 = s3(&server, &Movable::new()).await;
     let found = s3.uploads(&Key::from("d/a")).await.unwrap();
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].upload.0, "ud/a");
+    assert_eq!((&found[0].upload.0[..], found[0].has_parts), ("ud/a", false));
     let asked = server.asked();
+    assert!(asked[3].line.contains("/d/a?"), "{}", asked[3].line);
+    assert!(asked[3].line.contains("uploadId=ud%2Fa"), "{}", asked[3].line);
     assert!(
         asked[1].line.contains("prefix=d%2F&") || asked[1].line.ends_with("prefix=d%2F"),
         "{}",

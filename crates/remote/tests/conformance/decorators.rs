@@ -105,13 +105,27 @@ async fn a_completion_whose_answer_was_lost_is_our_own() {
 
 #[tokio::test]
 async fn an_upload_that_was_begun_twice_leaves_nothing_of_the_first() {
-    let bed = Bed::new();
-    let other = bed.retry.upload_create(&key("a"), &create("id-1")).await.unwrap();
-    bed.fake.lose_next_answer(Op::UploadCreate);
-    let upload = bed.retry.upload_create(&key("a"), &create("id-2")).await.unwrap();
-    let left = bed.fake.uploads(&key("a")).await.unwrap();
-    let left: Vec<_> = left.into_iter().map(|unfinished| unfinished.upload).collect();
-    assert_eq!(left, [other, upload], "only what nobody knows goes");
+    let part = PartNumber(1);
+    for is_completed in [true, false] {
+        let bed = Bed::new();
+        let other = bed.retry.upload_create(&key("a"), &create("id-1")).await.unwrap();
+        bed.fake.lose_next_answer(Op::UploadCreate);
+        let upload = bed.retry.upload_create(&key("a"), &create("id-2")).await.unwrap();
+        // Another host has begun one at that time, too, and has nothing to send yet.
+        let theirs = bed.fake.upload_create(&key("a"), &create("id-3")).await.unwrap();
+        let tag = bed.retry.upload_part(&key("a"), &upload, part, "mine".into()).await.unwrap();
+        assert_eq!(bed.fake.uploads_open(), 4);
+        bed.fake.upload_part(&key("a"), &theirs, part, "theirs".into()).await.unwrap();
+        if is_completed {
+            let (parts, always) = ([(part, tag)], Condition::Always);
+            bed.retry.upload_complete(&key("a"), &upload, &parts, &always).await.unwrap();
+        } else {
+            bed.retry.upload_abort(&key("a"), &upload).await.unwrap();
+        }
+        let left = bed.fake.uploads(&key("a")).await.unwrap();
+        let left: Vec<_> = left.into_iter().map(|unfinished| unfinished.upload).collect();
+        assert_eq!(left, [other, theirs], "only what nobody knows goes");
+    }
 }
 
 #[tokio::test]

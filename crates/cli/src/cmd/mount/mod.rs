@@ -25,12 +25,13 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let (location, dir) = args.place()?;
     let flags = args.flags()?;
     let sources = Sources::read(&flags)?;
+    // Who started it has warned.
+    if !args.detach {
+        warn(&sources, &location)?;
+    }
     if args.foreground || args.detach {
         serve(args, sources, location, dir)?;
         return Ok(ExitCode::SUCCESS);
-    }
-    for warning in sources.warnings() {
-        complain(&warning);
     }
     // Before a process is started for it, as much is checked as can be.
     settings::config(location.clone(), dir, &sources.resolve(Some(&location))?.settings)?;
@@ -38,6 +39,14 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
         Started::Mounted => ExitCode::SUCCESS,
         Started::Failed => ExitCode::FAILURE,
     })
+}
+
+/// Tells what may have been meant otherwise.
+pub(crate) fn warn(sources: &Sources, location: &Location) -> Result<()> {
+    for warning in sources.warnings().into_iter().chain(settings::exposed(sources, location)?) {
+        complain(&warning);
+    }
+    Ok(())
 }
 
 fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> Result<()> {

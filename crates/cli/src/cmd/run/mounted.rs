@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::super::mount::{Started, start};
+use super::super::mount::{Started, start, warn};
 use super::super::umount::{of_users, teller};
 use super::child::Signals;
 use crate::complain;
@@ -41,9 +41,7 @@ impl Mounted {
         defaults: &[(&str, &str)],
     ) -> Result<Mounted> {
         let sources = Sources::read(flags)?;
-        for warning in sources.warnings() {
-            complain(&warning);
-        }
+        warn(&sources, location)?;
         let given = sources.resolve(Some(location))?.given;
         let mut flags = flags.clone();
         for (name, value) in defaults {

@@ -616,6 +616,9 @@ async fn what_a_store_will_not_rename_in_one_step_is_copied() {
     want.retain(|(key, _)| key != "b");
     want.push(("d".to_owned(), "b".to_owned()));
     assert_eq!(now, want);
+    let old: Vec<Key> =
+        fake.keys().into_iter().filter(|key| key.as_bytes().starts_with(b"a/")).collect();
+    assert_eq!(old, [], "nor is there an empty folder under the old name");
 }
 
 #[tokio::test]
