@@ -77,6 +77,10 @@ fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
         let key = printable(key);
         let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
         let fate = match waiting.fate {
+            Fate::Kept if waiting.key.is_none() => {
+                "nothing is recorded of it: the next mount moves it to the recovery folder"
+                    .to_owned()
+            }
             Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
             Fate::Kept => format!(
                 "of {key} of {volume}, neither closed nor synced: the next mount moves it to the \
