@@ -45,6 +45,13 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     if notices.is_empty() {
         say("nothing was left to finish");
     }
+    // Some of it may have been there before, and some of it nobody knows a bucket of.
+    let kept = mount::kept(&state_dir)?.len();
+    if 0 < kept {
+        complain(&format!(
+            "{kept} file(s) are in the recovery folder: see `quayfs recover --list`"
+        ));
+    }
     for notice in &notices {
         match notice {
             Notice::ReadOnly(reason) => bail!("these credentials cannot write: {reason}"),
