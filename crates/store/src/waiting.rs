@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::backing::is_in_use;
+use crate::damaged::is_damaged;
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SIDE_SUFFIX};
 use crate::state::staged::{ROWS_TOLD_MAX, StagedState, staged_rows};
@@ -34,7 +35,7 @@ pub enum WaitingKind {
     Sealed,
     /// They were neither closed nor synced.
     Open,
-    /// Nothing: the database is gone, or their process died before it recorded them.
+    /// Nothing: the database is gone or cannot be read, or their process died before it recorded them.
     Unrecorded,
 }
 
@@ -46,7 +47,11 @@ pub fn waiting(dir: &Path) -> Result<Vec<Waiting>> {
     let rows = if database.exists() {
         let rows = Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY)
             .and_then(|connection| staged_rows(&connection));
-        rows.map_err(|error| Error::db("list staged files", &database, error))?
+        match rows.map_err(|error| Error::db("list staged files", &database, error)) {
+            // The next opening of the folder sets it aside, and then nothing is recorded.
+            Err(error) if is_damaged(&error) => Vec::new(),
+            rows => rows?,
+        }
     } else {
         Vec::new()
     };
