@@ -69,7 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Fsck(fsck) => cmd::fsck::run(&fsck),
-        Command::Unpin(unpin) => cmd::pin::unpin(&unpin),
+        Command::Unpin(unpin) => Ok(cmd::pin::unpin(&unpin)),
         Command::Config(config) => cmd::config::run(&config),
         Command::Completions(completions) => {
             Ok(cmd::completions::run(&completions, Args::command()))

@@ -69,7 +69,7 @@ pub struct Waiting {
 pub enum Fate {
     /// It was closed or synced: it is brought into the bucket.
     Uploaded,
-    /// It was neither: it goes to the recovery folder.
+    /// It was neither, or nothing is recorded of it: it goes to the recovery folder.
     Kept,
 }
 
@@ -83,12 +83,14 @@ pub fn waiting(state_dir: &Path) -> Result<Vec<Waiting>, Error> {
         let (volume, key) = goes.unzip();
         let fate = match kind {
             WaitingKind::Sealed => Fate::Uploaded,
-            WaitingKind::Open => Fate::Kept,
+            WaitingKind::Open | WaitingKind::Unrecorded => Fate::Kept,
         };
         Waiting { path, bytes, volume, key, fate }
     };
     // What had lost its name says nothing of itself, and nobody waits for it.
-    let is_missed = |waiting: &store::Waiting| !waiting.note.is_empty();
+    let is_missed = |waiting: &store::Waiting| {
+        waiting.kind == WaitingKind::Unrecorded || !waiting.note.is_empty()
+    };
     Ok(listed.into_iter().filter(is_missed).map(of).collect())
 }
 

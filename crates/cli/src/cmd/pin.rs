@@ -110,7 +110,7 @@ fn state_dirs(flags: &Flags<StateSettings>) -> Result<BTreeSet<PathBuf>> {
     Ok(dirs)
 }
 
-pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
+pub(crate) fn unpin(args: &UnpinArgs) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
         let told = match mount::unpin(path) {
@@ -124,7 +124,7 @@ pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
         complain(&told);
         code = ExitCode::FAILURE;
     }
-    Ok(code)
+    code
 }
 
 fn tell(path: &std::path::Path, pinned: &Pinned) {

@@ -45,6 +45,13 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     if notices.is_empty() {
         say("nothing was left to finish");
     }
+    // Some of it may have been there before, and some of it nobody knows a bucket of.
+    let kept = mount::kept(&state_dir)?.len();
+    if 0 < kept {
+        complain(&format!(
+            "{kept} file(s) are in the recovery folder: see `quayfs recover --list`"
+        ));
+    }
     for notice in &notices {
         match notice {
             Notice::ReadOnly(reason) => bail!("these credentials cannot write: {reason}"),
@@ -77,6 +84,10 @@ fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
         let key = printable(key);
         let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
         let fate = match waiting.fate {
+            Fate::Kept if waiting.key.is_none() => {
+                "nothing is recorded of it: the next mount moves it to the recovery folder"
+                    .to_owned()
+            }
             Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
             Fate::Kept => format!(
                 "of {key} of {volume}, neither closed nor synced: the next mount moves it to the \

@@ -82,7 +82,6 @@ pub(crate) struct ReachSettings {
 
 /// How to reach the store.
 #[derive(Clone, Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct StoreSettings {
     /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
     /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].

@@ -53,6 +53,33 @@ fn what_was_on_its_way_is_uploaded_without_a_mount() {
 }
 
 #[test]
+fn bytes_are_listed_although_the_database_is_damaged_or_gone() {
+    let bytes = noise(1, 600_000);
+    let (_bucket, link, mount) = dead_while_uploading(&bytes);
+    link.release();
+    let plan = mount.umount();
+    let database = plan.state().join("state.db");
+    // What SQLite has beside it would do instead of it.
+    for beside in ["state.db-wal", "state.db-shm"] {
+        let _ = fs::remove_file(plan.state().join(beside));
+    }
+    let damage: [&dyn Fn() -> std::io::Result<()>; 2] =
+        [&|| fs::write(&database, noise(2, 65536)), &|| fs::remove_file(&database)];
+    for damage in damage {
+        damage().unwrap();
+        let list = listed(&plan);
+        let [waiting] = &list["waiting"].as_array().unwrap()[..] else { panic!("{list}") };
+        assert_eq!((&waiting["fate"], &waiting["bytes"]), (&"kept".into(), &bytes.len().into()));
+        assert!(fs::read(waiting["path"].as_str().unwrap()).unwrap() == bytes);
+    }
+    let table = recover(&plan, &["--list"]);
+    assert!(table.ok().contains("nothing is recorded of it"), "{}", table.report());
+    let url = format!("file://{}", plan.folder("store").display());
+    let said = recover(&plan, &[&url]);
+    assert!(said.stderr.contains("1 file(s) are in the recovery folder"), "{}", said.report());
+}
+
+#[test]
 fn what_a_mount_works_on_waits_for_no_other() {
     let (_bucket, mount) = mounted();
     let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();

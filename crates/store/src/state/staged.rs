@@ -82,7 +82,7 @@ pub(crate) struct NewStaged<'a> {
 }
 
 /// How many staged files are told of at most.
-const ROWS_TOLD_MAX: u32 = 100_000;
+pub(crate) const ROWS_TOLD_MAX: u32 = 100_000;
 
 /// The rows of staged files, for who has not opened the state folder.
 pub(crate) fn staged_rows(connection: &Connection) -> rusqlite::Result<Vec<StagedRow>> {
