@@ -97,6 +97,27 @@ pub(super) fn files(settings: &StoreSettings, location: &Location) -> Vec<Creden
     files.into_iter().flatten().collect()
 }
 
+/// The endpoint that somebody has named, if credentials for `location` are sent there as they are. Keys that only sign are
+/// not sent.
+pub(super) fn sent_to(settings: &StoreSettings, location: &Location) -> Option<String> {
+    let (endpoint, is_sent) = match location {
+        Location::Gcs { .. } => {
+            let GcsSettings { endpoint, credentials, .. } = gcs(settings, location).ok()?;
+            (endpoint, credentials != GcsCredentials::Anonymous)
+        }
+        Location::Azure { .. } => {
+            let AzureSettings { endpoint, credentials } = azure(settings, location).ok()?;
+            let is_sent = match credentials {
+                AzureCredentials::Sas(_) | AzureCredentials::Entra(_) => true,
+                AzureCredentials::SharedKey(_) | AzureCredentials::Anonymous => false,
+            };
+            (endpoint, is_sent)
+        }
+        Location::S3 { .. } | Location::Folder(_) | Location::All => return None,
+    };
+    endpoint.filter(|_| is_sent)
+}
+
 /// A file of credentials, by who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CredentialsFile {

@@ -1,7 +1,8 @@
-//! Files that are to be read by nobody else.
+//! Who else may learn of credentials: who may read their files, and who listens on a line that is not encrypted.
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -21,10 +22,12 @@ pub(super) fn open_to_others(file: &Path) -> io::Result<Option<u32>> {
     Ok((found.is_file() && mode & forbidden != 0).then_some(mode))
 }
 
-/// What to tell of the files that have the credentials for `location`, a line for each that others may read. They are
-/// used all the same: where clusters mount them, modes are not for the user to choose.
+/// What to tell of how the credentials for `location` are kept and sent, a line for each file that others may read, and
+/// one for an endpoint without TLS. They are used all the same: where clusters mount files, modes are not for the user to
+/// choose, and a network may be nobody else's.
 pub(crate) fn exposed(sources: &Sources, location: &Location) -> Result<Vec<String>> {
-    let mut files = credentials::files(&sources.resolve(Some(location))?.settings.store, location);
+    let settings = sources.resolve(Some(location))?.settings.store;
+    let mut files = credentials::files(&settings, location);
     if *location == Location::All {
         let said = sources.all();
         files.extend(
@@ -44,7 +47,26 @@ pub(crate) fn exposed(sources: &Sources, location: &Location) -> Result<Vec<Stri
     }
     told.sort();
     told.dedup();
+    let open_line = credentials::sent_to(&settings, location).filter(|url| is_open_line(url));
+    told.extend(open_line.map(|endpoint| {
+        format!("{endpoint} has no TLS: who listens on the way there can read the credentials, and use them")
+    }));
     Ok(told)
+}
+
+/// Whether what is sent to the endpoint can be read on the way.
+fn is_open_line(endpoint: &str) -> bool {
+    let Some((scheme, rest)) = endpoint.split_once("://") else { return false };
+    let server = rest.split('/').next().unwrap_or_default();
+    let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+    let host = match server.strip_prefix('[') {
+        Some(address) => address.split(']').next(),
+        None => server.split(':').next(),
+    };
+    let host = host.unwrap_or_default();
+    let is_here =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    scheme.eq_ignore_ascii_case("http") && !is_here
 }
 
 #[cfg(test)]
@@ -56,7 +78,7 @@ mod tests {
 
     use super::super::given::Flags;
     use super::super::resolve::Sources;
-    use super::exposed;
+    use super::{exposed, is_open_line};
     use crate::settings::flags::Settings;
 
     const GOOGLE: (&str, &str) = ("google-credentials-file", "gs://b");
@@ -65,6 +87,54 @@ mod tests {
     fn sources(given: &[(&str, &str)]) -> Sources {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
         Sources::read(&Flags::<Settings>::of(Some("/dev/null".into()), given)).unwrap()
+    }
+
+    #[test]
+    fn credentials_that_anybody_can_read_on_the_way_are_told_of() {
+        let account =
+            r#"{"type": "service_account", "client_email": "a@b", "private_key": "hush"}"#;
+        let (key, sas) = ("AZURE_STORAGE_KEY=aHVzaA==", "AZURE_STORAGE_SAS_TOKEN=hush");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("credentials");
+        let path = file.to_str().unwrap();
+        let (far, near) = ("http://store.lab:80/lab", "http://127.0.0.1:1/lab");
+        for (text, (flag, url), endpoint, is_told) in [
+            (account, GOOGLE, far, true),
+            (account, GOOGLE, near, false),
+            (account, GOOGLE, "https://store.lab", false),
+            (sas, AZURE, far, true),
+            (sas, AZURE, "http://[::1]:1/lab", false),
+            ("AZURE_CLIENT_ID=c", AZURE, "HTTP://store.lab", true),
+            // It signs, and is not sent.
+            (key, AZURE, far, false),
+        ] {
+            write(&file, text).unwrap();
+            set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+            let sources = sources(&[(flag, path), ("endpoint", endpoint)]);
+            let said = exposed(&sources, &Location::parse(url).unwrap()).unwrap().concat();
+            assert_eq!(said.contains("has no TLS"), is_told, "{text} {endpoint}: {said}");
+            assert!(!said.contains("hush"), "{said}");
+        }
+        let anonymous = sources(&[("anonymous", "true"), ("endpoint", far)]);
+        let said = exposed(&anonymous, &Location::parse("gs://b").unwrap()).unwrap();
+        assert_eq!(said, [""; 0]);
+    }
+
+    #[test]
+    fn a_line_is_open_if_it_is_not_encrypted_and_leads_away() {
+        for (endpoint, want) in [
+            ("http://a", true),
+            ("http://name@127.example:80/x", true),
+            ("http://10.0.0.1", true),
+            ("https://a", false),
+            ("http://localhost:1/x", false),
+            ("http://127.0.0.2", false),
+            ("http://[::1]/", false),
+            ("http://[fe80::1]:1/", true),
+            ("a", false),
+        ] {
+            assert_eq!(is_open_line(endpoint), want, "{endpoint}");
+        }
     }
 
     #[test]

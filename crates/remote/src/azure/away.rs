@@ -3,19 +3,16 @@
 
 use std::time::Duration;
 
-use http::Method;
 use parking_lot::Mutex;
 
-use super::call::Call;
-use super::{Azure, version_of};
-use crate::{Error, ErrorKind, Original, Result};
+use crate::{Error, ErrorKind, Original};
 
 /// So many times in a row it has to be out of reach: a name that is not found, or a line that breaks, may be a matter
 /// of a moment.
 const FAILURES_MAX: u32 = 3;
 
 /// For so long it is left alone then.
-const AWAY: Duration = Duration::from_mins(5);
+pub(super) const AWAY: Duration = Duration::from_mins(5);
 
 /// What is known of it.
 #[derive(Debug, Default)]
@@ -39,47 +36,14 @@ impl PathsAway {
     }
 
     /// It was out of reach again. Says whether that is enough.
-    fn fails(&self) -> bool {
+    pub(super) fn fails(&self) -> bool {
         let mut state = self.0.lock();
         state.failures += 1;
         FAILURES_MAX <= state.failures
     }
 
-    fn leave_alone(&self, until: Duration) {
+    pub(super) fn leave_alone(&self, until: Duration) {
         *self.0.lock() = State { failures: 0, until: Some(until) };
-    }
-}
-
-impl Azure {
-    /// What came of renaming `original` at the endpoint for paths; `Unsupported` if that cannot be reached, while
-    /// that for blobs answers and has the file.
-    pub(super) async fn unless_away(&self, original: Original<'_>, error: Error) -> Error {
-        let shared = &self.shared;
-        if !is_out_of_reach(&error) {
-            shared.paths_away.answers();
-            return error;
-        }
-        if shared.container.has_one_door() || !shared.paths_away.fails() {
-            return error;
-        }
-        match self.is_at_blobs(original).await {
-            Ok(()) => {}
-            // An earlier try may have arrived.
-            Err(gone) if gone.kind == ErrorKind::NotFound => return gone,
-            Err(_) => return error,
-        }
-        shared.paths_away.leave_alone(shared.clock.monotonic().saturating_add(AWAY));
-        tracing::warn!(%error, "the account's endpoint for paths (dfs) cannot be reached: files are copied instead of renamed");
-        away(original)
-    }
-
-    async fn is_at_blobs(&self, Original { key, version, .. }: Original<'_>) -> Result<()> {
-        let op = "rename";
-        let answer = self.blob(Call::new(op, Method::HEAD, key)).await?;
-        if version_of(op, key, &answer)? == *version {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::Changed, op, key))
     }
 }
 
@@ -89,7 +53,8 @@ pub(super) fn away(original: Original<'_>) -> Error {
     Error::new(ErrorKind::Unsupported, "rename", original.key).because(words)
 }
 
-fn is_out_of_reach(error: &Error) -> bool {
+/// Whether nobody answered.
+pub(super) fn is_out_of_reach(error: &Error) -> bool {
     error.provider_error().is_some_and(|said| said.code == "ConnectionFailed")
 }
 

@@ -16,9 +16,10 @@ use crate::{
     Version,
 };
 
+use super::away;
 use super::call::{Call, Door};
 use super::paths::{folder, is_folder, properties};
-use super::{Azure, check_metadata, is_in_bucket, meta_of, text};
+use super::{Azure, check_metadata, is_in_bucket, meta_of, text, version_of};
 
 /// How often the rename of a folder is asked on: the service may do a part of it at a time.
 const RENAME_CALLS_MAX: u32 = 10_000;
@@ -173,6 +174,37 @@ impl Azure {
         let (from, to) = (folder(from).ok_or_else(refuse)?, folder(to).ok_or_else(refuse)?);
         let free = [("if-none-match".to_owned(), "*".to_owned())];
         self.rename_path(op, (&from, &to), &free).await
+    }
+
+    /// What came of renaming `original` at the endpoint for paths; `Unsupported` if that cannot be reached, while
+    /// that for blobs answers and has the file.
+    async fn unless_away(&self, original: Original<'_>, error: Error) -> Error {
+        let shared = &self.shared;
+        if !away::is_out_of_reach(&error) {
+            shared.paths_away.answers();
+            return error;
+        }
+        if shared.container.has_one_door() || !shared.paths_away.fails() {
+            return error;
+        }
+        match self.is_at_blobs(original).await {
+            Ok(()) => {}
+            // An earlier try may have arrived.
+            Err(gone) if gone.kind == ErrorKind::NotFound => return gone,
+            Err(_) => return error,
+        }
+        shared.paths_away.leave_alone(shared.clock.monotonic().saturating_add(away::AWAY));
+        tracing::warn!(%error, "the account's endpoint for paths (dfs) cannot be reached: files are copied instead of renamed");
+        away::away(original)
+    }
+
+    async fn is_at_blobs(&self, Original { key, version, .. }: Original<'_>) -> Result<()> {
+        let op = "rename";
+        let answer = self.blob(Call::new(op, Method::HEAD, key)).await?;
+        if version_of(op, key, &answer)? == *version {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Changed, op, key))
     }
 
     /// Gives a path another name, and makes the folders in which that is.
