@@ -17,12 +17,12 @@ pub struct Parrot {
 }
 
 impl Parrot {
-    /// Says this JSON.
-    pub fn saying(json: &str) -> Parrot {
+    /// Says this, and calls it JSON.
+    pub fn saying(text: &str) -> Parrot {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let (keeping, body) = (Arc::clone(&heard), json.to_owned());
+        let (keeping, body) = (Arc::clone(&heard), text.to_owned());
         let answering = move || {
             for stream in listener.incoming().flatten() {
                 // Who hangs up early has asked all the same.
@@ -40,7 +40,7 @@ impl Parrot {
         format!("http://{}", self.address)
     }
 
-    /// What it was asked so far: request lines and headers.
+    /// What it was asked so far, whole requests.
     pub fn heard(&self) -> Vec<String> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -66,5 +66,6 @@ fn answer(mut stream: TcpStream, body: &str) -> std::io::Result<String> {
     stream.read_exact(&mut rest)?;
     let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
     write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\nconnection: close\r\n\r\n{body}")?;
-    Ok(String::from_utf8_lossy(&asked[..end]).into_owned())
+    asked.append(&mut rest);
+    Ok(String::from_utf8_lossy(&asked).into_owned())
 }

@@ -75,6 +75,38 @@ fn a_role_that_a_profile_names_is_taken_on() {
 }
 
 #[test]
+fn a_pod_is_known_by_the_token_of_its_cluster() {
+    let store = Moto::start();
+    let (bucket, folder) = (store.bucket(), Scratch::new());
+    bucket.put("theirs", b"bytes");
+    let token = folder.path().join("token");
+    fs::write(&token, "a.web.token").unwrap();
+    let security = Parrot::saying(
+        r#"<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+            <AssumeRoleWithWebIdentityResult><Credentials>
+            <AccessKeyId>ASIAWEBIDENTITYTEST</AccessKeyId><SecretAccessKey>hush</SecretAccessKey>
+            <SessionToken>a-session</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>
+            </Credentials></AssumeRoleWithWebIdentityResult>
+            </AssumeRoleWithWebIdentityResponse>"#,
+    );
+    // As the cluster sets them.
+    let plan = Plan::of(&bucket)
+        .without_login()
+        .env("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/lab")
+        .env("AWS_WEB_IDENTITY_TOKEN_FILE", token.to_str().unwrap())
+        .env("AWS_ENDPOINT_URL_STS", &security.url());
+    let mount = plan.mount();
+    assert_eq!(fs::read(mount.join("theirs")).unwrap(), b"bytes");
+    let status = mount.status().to_string();
+    assert!(status.contains("ASIA…TEST"), "{status}");
+    mount.umount();
+    let heard = security.heard();
+    let asked = &heard[0];
+    assert!(asked.contains("AssumeRoleWithWebIdentity"), "{asked}");
+    assert!(asked.contains("WebIdentityToken=a.web.token"), "{asked}");
+}
+
+#[test]
 fn who_has_logged_in_by_single_sign_on_is_known() {
     let store = Moto::start();
     let (bucket, folder) = (store.bucket(), Scratch::new());

@@ -62,7 +62,7 @@ struct After {
 
 /// Lets the process die at that request. `None` if it had told of the rename by then.
 async fn belongs_after(
-    dying: impl Fn(Arc<Mortal>, &Arc<Memory>) -> Bucket,
+    dying: Process,
     (requests, end): (u64, End),
     others: Others,
 ) -> Option<After> {
@@ -93,9 +93,12 @@ async fn belongs_after(
     Some(After { fake, belongs, theirs })
 }
 
+/// A mount that is about to die.
+type Process = fn(Arc<Mortal>, &Arc<Memory>) -> Bucket;
+
 #[tokio::test]
 async fn bytes_follow_their_object_and_no_other_whenever_the_process_dies() {
-    let dying: [fn(Arc<Mortal>, &Arc<Memory>) -> Bucket; 2] = [
+    let dying: [Process; 2] = [
         |mortal, ledger| bucket(mortal, ledger),
         |mortal, ledger| late_bucket(mortal, ledger, options()),
     ];
