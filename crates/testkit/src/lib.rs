@@ -39,7 +39,7 @@ pub use files::{
 pub use forgetful::ForgetfulDisk;
 pub use link::{Shape, SlowLink};
 pub use login::Login;
-pub use machine::machine;
+pub use machine::{machine, memory_bytes};
 pub use map::SharedMap;
 pub use minio::MinIo;
 pub use moto::Moto;

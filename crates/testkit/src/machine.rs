@@ -2,16 +2,21 @@
 
 use std::fs;
 
+/// The bytes of memory that the kernel tells of under this name, such as `MemFree`; 0 if it does not.
+pub fn memory_bytes(name: &str) -> u64 {
+    let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let mut lines = told.lines().filter_map(|line| line.split_once(':'));
+    let kib = lines.find(|(found, _)| *found == name).and_then(|(_, size)| {
+        let size = size.split_whitespace().next()?;
+        size.parse::<u64>().ok()
+    });
+    kib.unwrap_or(0) << 10
+}
+
 /// Processors, memory and kernel, in a sentence.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib: u64 = total
-        .and_then(|line| line.split_whitespace().next())
-        .and_then(|kib| kib.parse().ok())
-        .unwrap_or(0);
-    let gib = kib.div_ceil(1 << 20);
+    let gib = memory_bytes("MemTotal").div_ceil(1 << 30);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
     let kernel = kernel.join(".");

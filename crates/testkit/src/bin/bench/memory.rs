@@ -18,13 +18,8 @@ pub(crate) fn touch() {
     if !matches!(limit.trim(), "" | "max") {
         return;
     }
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let free = memory.lines().find_map(|line| line.strip_prefix("MemFree:"));
-    let kib: usize = free
-        .and_then(|line| line.split_whitespace().next())
-        .and_then(|kib| kib.parse().ok())
-        .unwrap_or(0);
-    let bytes = (kib << 10).saturating_sub(LEFT_BYTES);
+    let free = usize::try_from(testkit::memory_bytes("MemFree")).unwrap_or(0);
+    let bytes = free.saturating_sub(LEFT_BYTES);
     say(&format!("using {} MiB of memory once", bytes >> 20));
     let chunk = || -> Vec<u8> {
         let mut chunk = vec![0; CHUNK_BYTES];
