@@ -23,7 +23,7 @@ test-long: ## The tests with large files, and the suites in full
 bench: ## Speed against a plain client and against the local disk, as ratios
 	@scripts/bench
 
-bench-peers: ## Reads side by side with other file systems: takes hours
+bench-peers: ## Reads side by side with other file systems: over an hour
 	@scripts/bench-peers
 
 lint: ## Format and lints; licences and sources too where cargo-deny is installed

@@ -1,4 +1,7 @@
-"""Writes a tiled pyramid of some 200 MB that OpenSlide takes for an Aperio slide."""
+"""Writes a tiled pyramid that OpenSlide takes for an Aperio slide: some 200 MB, or of a size in pixels.
+
+    slide_make.py FILE [WIDTH HEIGHT]
+"""
 
 import concurrent.futures
 import sys
@@ -8,7 +11,8 @@ import numpy
 import tifffile
 
 TILE = 256
-LEVELS = [(12288, 10240), (3072, 2560), (768, 640)]
+WIDTH, HEIGHT = map(int, sys.argv[2:4] or (12288, 10240))
+LEVELS = [(WIDTH // scale, HEIGHT // scale) for scale in (1, 4, 16)]
 DESCRIPTION = "Aperio Image Library v11.2.1\n{width}x{height} [0,0 {width}x{height}] (256x256) JPEG/RGB Q=80|AppMag = 20|MPP = 0.5"
 
 

@@ -100,8 +100,9 @@ fn raw(endpoint: &str, bucket: &Bucket<'_>) -> Command {
 /// What the program says that it took, without its start.
 fn timed_by_itself(program: &mut Command) -> f64 {
     let finished = run(program, PROBE_WITHIN);
-    let micros: f64 = finished.ok().trim().parse().expect("the program prints a number");
-    micros / 1e6
+    // The microseconds come first, with or without their name.
+    let first = finished.ok().split_whitespace().find_map(|word| word.parse::<f64>().ok());
+    first.expect("the program prints a number") / 1e6
 }
 
 /// Makes the kernel forget every clean page, of the local file as of the cached one.

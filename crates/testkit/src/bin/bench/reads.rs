@@ -84,7 +84,9 @@ pub(crate) fn small(bucket: &Bucket<'_>, endpoint: &str, report: &mut Report) {
         let (mut raw_times, mut ours) = (Vec::new(), Vec::new());
         for turn in 1..=COLD_TURNS {
             say(&format!("small files {how}, turn {turn} of {COLD_TURNS}"));
-            raw_times.push(timed_by_itself(raw(endpoint, bucket).args(["gets", "small/"])));
+            let count = SMALL_FILES.to_string();
+            let gets = ["gets", "small/", &count];
+            raw_times.push(timed_by_itself(raw(endpoint, bucket).args(gets)));
             let mount = Plan::of(bucket).instead("--endpoint", endpoint).mount();
             let started = wait::now();
             for number in &order {

@@ -5,8 +5,10 @@ use std::process::Command;
 
 use testkit::{Login, dev_dir, quayfs, tool};
 
+use crate::stage::Road;
+
 /// Somebody who reads a bucket, or whom those are compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     /// The same files on the local disk.
     Local,
@@ -18,6 +20,8 @@ pub(crate) enum Client {
     Mountpoint,
     /// The same with its cache on the disk, which it does not have by default.
     MountpointCache,
+    /// Of another server than all others: it speaks to Google's store only.
+    Gcsfuse,
 }
 
 /// Where a client is to mount what.
@@ -31,7 +35,7 @@ pub(crate) struct Site<'a> {
 }
 
 impl Client {
-    pub(crate) const ALL: [Client; 7] = [
+    pub(crate) const ALL: [Client; 8] = [
         Client::Local,
         Client::Raw,
         Client::Quayfs,
@@ -39,7 +43,30 @@ impl Client {
         Client::Rclone,
         Client::Mountpoint,
         Client::MountpointCache,
+        Client::Gcsfuse,
     ];
+
+    /// Other people's file systems.
+    pub(crate) const PEERS: [Client; 5] = [
+        Client::S3fs,
+        Client::Rclone,
+        Client::Mountpoint,
+        Client::MountpointCache,
+        Client::Gcsfuse,
+    ];
+
+    /// All who can be compared by a road, but `others`. What gcsfuse reads comes from an emulator, which is no
+    /// slower than the link, but slower than what others read without one.
+    pub(crate) fn all_but(road: Road, others: &[Client]) -> Vec<Client> {
+        let is_fair = |client: Client| client != Client::Gcsfuse || road != Road::Direct;
+        let is_wanted = |client: &Client| !others.contains(client) && is_fair(*client);
+        Client::ALL.into_iter().filter(is_wanted).collect()
+    }
+
+    /// The one of this name.
+    pub(crate) fn named(name: &str) -> Option<Client> {
+        Client::ALL.into_iter().find(|client| client.name() == name)
+    }
 
     /// As the head of its column.
     pub(crate) fn name(self) -> &'static str {
@@ -51,15 +78,13 @@ impl Client {
             Client::Rclone => "rclone",
             Client::Mountpoint => "Mountpoint",
             Client::MountpointCache => "Mountpoint, cache",
+            Client::Gcsfuse => "gcsfuse",
         }
     }
 
     /// Whether it is somebody else's file system.
     pub(crate) fn is_peer(self) -> bool {
-        match self {
-            Client::Local | Client::Raw | Client::Quayfs => false,
-            Client::S3fs | Client::Rclone | Client::Mountpoint | Client::MountpointCache => true,
-        }
+        Client::PEERS.contains(&self)
     }
 
     /// Whether what it measures is a mount.
@@ -80,6 +105,7 @@ impl Client {
                 command.arg(site.state);
                 command
             }
+            Client::Gcsfuse => gcsfuse_command(site),
         };
         let login = Login::root();
         command.env("AWS_ACCESS_KEY_ID", &login.user).env("AWS_SECRET_ACCESS_KEY", &login.secret);
@@ -99,6 +125,7 @@ impl Client {
             Client::Mountpoint | Client::MountpointCache => {
                 Some(dev_dir().join("bin/quayfs-bench-mountpoint"))
             }
+            Client::Gcsfuse => Some(dev_dir().join("bin/gcsfuse")),
         }
     }
 }
@@ -136,5 +163,16 @@ fn rclone_command(site: &Site<'_>) -> Command {
 fn mountpoint_command(site: &Site<'_>) -> Command {
     let mut command = Command::new(tool("quayfs-bench-mountpoint"));
     command.args([site.endpoint, site.bucket]).arg(site.dir);
+    command
+}
+
+fn gcsfuse_command(site: &Site<'_>) -> Command {
+    let mut command = Command::new(tool("gcsfuse"));
+    command.args(["--foreground", "--anonymous-access"]);
+    // The emulator knows nothing of folders that are more than a part of a name.
+    command.arg("--enable-hns=false");
+    command.arg(format!("--custom-endpoint={}/storage/v1/", site.endpoint));
+    command.arg(format!("--cache-dir={}", site.state.display())).arg("--file-cache-max-size-mb=-1");
+    command.arg(site.bucket).arg(site.dir);
     command
 }

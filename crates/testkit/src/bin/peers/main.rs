@@ -1,8 +1,9 @@
 //! Measures reads through quayfs side by side with other file systems over one store.
 //!
-//! `quayfs-bench-peers PAGE [CHAPTER...]` writes the page and a plot for each chapter beside it; chapters
-//! are those of [`work::CHAPTERS`]. `QUAYFS_BENCH_TURNS` is how many times everything is measured, 5 if it
-//! is not set; `QUAYFS_BENCH_CLIENTS` names those that are wanted, all if it is not set.
+//! `quayfs-bench-peers RECORDS PAGE [CHAPTER...]` measures all chapters of [`work::CHAPTERS`] or these, adds what
+//! each turn of each client told to RECORDS, and writes the page and a plot for each chapter beside it, of all
+//! that is in there. `none` as the chapter only writes. `QUAYFS_BENCH_TURNS` is how many times everything is
+//! measured, 5 if it is not set; `QUAYFS_BENCH_CLIENTS` names those that are wanted, all if it is not set.
 
 mod client;
 mod digits;
@@ -10,54 +11,82 @@ mod limited;
 mod mounted;
 mod page;
 mod plot;
+mod record;
 mod session;
 mod stage;
+mod targets;
+mod told;
 mod work;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use testkit::MinIo;
+use testkit::{Cloud, Emulator, MinIo, wait};
 
 use crate::client::Client;
+use crate::page::Part;
+use crate::record::Records;
 use crate::stage::Stage;
-use crate::work::CHAPTERS;
-use crate::workload::Measured;
+use crate::work::{CHAPTERS, Chapter};
 
 const TURNS: usize = 5;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let page: PathBuf =
-        arguments.next().expect("usage: quayfs-bench-peers PAGE [CHAPTER...]").into();
-    let wanted: Vec<String> = arguments.collect();
-    for name in &wanted {
-        let names: Vec<&str> = CHAPTERS.iter().map(|(name, ..)| *name).collect();
-        assert!(names.contains(&name.as_str()), "no chapter {name}: there are {names:?}");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [records, page, wanted @ ..] = arguments.as_slice() else {
+        panic!("usage: quayfs-bench-peers RECORDS PAGE [CHAPTER...|none]");
+    };
+    let (mut records, page) = (Records::open(Path::new(records)), PathBuf::from(page));
+    let names: Vec<&str> = CHAPTERS.iter().map(|chapter| chapter.name).collect();
+    let is_known = |name: &String| name == "none" || names.contains(&name.as_str());
+    assert!(wanted.iter().all(is_known), "chapters are {names:?}");
+
+    let is_wanted =
+        |chapter: &&Chapter| wanted.is_empty() || wanted.iter().any(|name| name == chapter.name);
+    let chapters: Vec<&Chapter> = CHAPTERS.iter().filter(is_wanted).collect();
+    if !chapters.is_empty() {
+        measure(&chapters, &mut records, &page);
     }
+    page::write(&page, &parts(&records));
+}
+
+fn measure(chapters: &[&Chapter], records: &mut Records, page: &Path) {
     let turns =
         setting("QUAYFS_BENCH_TURNS").map_or(TURNS, |turns| turns.parse().expect("a number"));
     let clients = wanted_clients();
     check_installed(&clients);
-
     let store = MinIo::start();
-    let stage = Stage::new(&store);
-    let mut chapters: Vec<(String, Vec<Measured>)> = Vec::new();
-    for (name, title, workloads) in CHAPTERS {
-        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
-            continue;
-        }
-        let mut measured = Vec::new();
-        for mut workload in workloads(&stage) {
+    let google = clients.contains(&Client::Gcsfuse).then(|| Emulator::start(Cloud::Google));
+    let stage = Stage::new(&store, google.as_ref());
+    let started = wait::now();
+    for chapter in chapters {
+        stage.begin_chapter();
+        say(started, &format!("chapter {}: its files", chapter.name));
+        (chapter.prepare)(&stage);
+        for mut workload in (chapter.workloads)() {
             workload.clients.retain(|client| clients.contains(client));
-            let one = workload.measure(&stage, turns, say);
-            say(&page::section(&one));
-            measured.push(one);
+            workload.measure(&stage, turns, records, |text| say(started, text));
+            let turns = records.of(&workload.name());
+            say(started, &page::section(&told::measured(&workload, &turns)));
         }
-        chapters.push(((*title).to_owned(), measured));
         // A run takes long: what is there is there.
-        page::write(&page, &chapters);
+        page::write(page, &parts(records));
+        say(started, &format!("chapter {} is through", chapter.name));
     }
+}
+
+/// All that is known, chapter by chapter.
+fn parts(records: &Records) -> Vec<Part> {
+    let of_chapter = |chapter: &Chapter| {
+        let workloads = (chapter.workloads)().into_iter();
+        let known = workloads.filter_map(|workload| {
+            let turns = records.of(&workload.name());
+            (!turns.is_empty()).then(|| told::measured(&workload, &turns))
+        });
+        Part { name: chapter.name, title: chapter.title, measured: known.collect() }
+    };
+    CHAPTERS.iter().map(of_chapter).filter(|part| !part.measured.is_empty()).collect()
 }
 
 fn wanted_clients() -> Vec<Client> {
@@ -85,8 +114,9 @@ fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Tells who waits how far the program is.
+/// Tells who waits how far the program is, and since when it runs.
 #[expect(clippy::print_stderr, reason = "a benchmark takes long and says where it is")]
-fn say(text: &str) {
-    eprintln!("bench: {text}");
+fn say(started: Instant, text: &str) {
+    let seconds = started.elapsed().as_secs();
+    eprintln!("bench {:02}:{:02}: {text}", seconds / 60, seconds % 60);
 }

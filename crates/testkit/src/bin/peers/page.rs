@@ -8,20 +8,29 @@ use crate::client::Client;
 use crate::digits::figure;
 use crate::limited::Numbers;
 use crate::plot::plot;
-use crate::workload::{Better, Cell, Cost, Measured, Row};
+use crate::targets::{best, verdicts};
+use crate::told::{Cell, Cost, Measured, Row};
+use crate::workload::Better;
 
-const INTRODUCTION: &str = "# Reads, side by side with other file systems
+const INTRODUCTION: &str = "# Side by side with others
 
 Written by `make bench-peers`, never by hand. All clients read the same objects from one MinIO on the same
 machine, in turns, each with a fresh cache, so that the mood of the machine cancels out: what counts are the
 ratios. Above 1 quayfs is better, whichever way the figure goes. quayfs runs with `--memory-limit 128MiB`;
 the others as they come, with their caches on the local disk (`s3fs -o use_cache`, `rclone mount
---vfs-cache-mode full`, Mountpoint for Amazon S3 without and with its cache). The raw client is the S3
-library alone, which fetches without being a file system.
+--vfs-cache-mode full`, `gcsfuse --cache-dir`, Mountpoint for Amazon S3 without and with its cache). The raw
+client is the S3 library alone, ranged GETs of 8 MiB, 64 at a time, written to a file and handed on through a
+pipe: a transfer that is no file system.
 
-In the plots longer is better; the local disk's bars end where the best of the others does.
+gcsfuse speaks to Google's store only. It reads the same files from fake-gcs-server, an emulator in memory on
+the same machine, through the same link. It is not asked where the emulator rather than the link would be
+measured: without the link, of a slide of 1.5 GB, of large folders.
 
-What took longer than it was given is `> limit`, what is not asked of a client `–`.
+Figures are medians of all turns. A peer that has taken long in a workload has fewer of them, as is said
+there. In the plots longer is better; the local disk's bars end where the best of the others does.
+
+`*`: not through when its time was over, the rate until then. `> 40 s`: took longer than it was given. `–`: not
+asked.
 ";
 
 const QUOTED: &str = "
@@ -35,23 +44,46 @@ another day, on a machine of two cores through a link of 20 ms and 80 MB/s a con
 | goofys | 1,000 small files cold: 45 files/s; 1 GiB cold: 511 MB/s, 440 MiB of memory at most |
 | geesefs | 1,000 small files cold: 45 files/s; 1 GiB cold: 1,076 MiB of memory at most |
 | JuiceFS | none of reads |
+| s5cmd, which copies and mounts nothing | 1 GiB cold: 430 MB/s |
 ";
 
+/// A chapter, as far as it was measured.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) measured: Vec<Measured>,
+}
+
 /// Writes the page, and the plots beside it.
-pub(crate) fn write(page: &Path, chapters: &[(String, Vec<Measured>)]) {
+pub(crate) fn write(page: &Path, parts: &[Part]) {
     let mut text = String::from(INTRODUCTION);
     let _ = write!(text, "\n{}\n", testkit::machine());
+    let all: Vec<&Measured> = parts.iter().flat_map(|part| &part.measured).collect();
+    text.push_str(&targets(&all));
     let stem = page.file_stem().and_then(|stem| stem.to_str()).expect("a page has a plain name");
-    for (chapter, measured) in chapters {
-        let picture = format!("{stem}-{}.svg", chapter.to_lowercase().replace(' ', "-"));
+    for Part { name, title, measured } in parts {
+        let picture = format!("{stem}-{name}.svg");
         put(&page.with_file_name(&picture), &plot(measured));
-        let _ = write!(text, "\n## {chapter}\n\n![{chapter}]({picture})\n");
+        let _ = write!(text, "\n## {title}\n\n![{title}]({picture})\n");
         for one in measured {
             text.push_str(&section(one));
         }
     }
     text.push_str(QUOTED);
     put(page, &text);
+}
+
+fn targets(measured: &[&Measured]) -> String {
+    let mut text = String::from("\n## Targets\n\n| target | measured | |\n|---|---|---|\n");
+    for verdict in verdicts(measured) {
+        let (figures, word) = match &verdict.found {
+            None => ("–", "not measured"),
+            Some(found) if found.is_met => (found.figures.as_str(), "met"),
+            Some(found) => (found.figures.as_str(), "missed"),
+        };
+        let _ = writeln!(text, "| {} | {figures} | {word} |", verdict.target);
+    }
+    text
 }
 
 fn put(path: &Path, text: &str) {
@@ -61,10 +93,7 @@ fn put(path: &Path, text: &str) {
 /// One workload: its figures, and what they took.
 pub(crate) fn section(measured: &Measured) -> String {
     let mut text = format!("\n### {} ({})\n\n", measured.title, measured.road.name());
-    let clients: Vec<Client> =
-        measured.rows.iter().flat_map(|row| &row.cells).map(|(client, _)| *client).collect();
-    let clients: Vec<Client> =
-        Client::ALL.into_iter().filter(|client| clients.contains(client)).collect();
+    let clients: Vec<Client> = measured.turns.iter().map(|(client, _)| *client).collect();
     let heads: Vec<&str> = clients.iter().map(|client| client.name()).collect();
     let heads = heads.join(" | ");
     let _ = writeln!(text, "| | {heads} | to local | to raw | to the best peer |");
@@ -78,9 +107,10 @@ pub(crate) fn section(measured: &Measured) -> String {
             cells.join(" | "),
             ratio_text(row, &[Client::Local]),
             ratio_text(row, &[Client::Raw]),
-            ratio_text(row, &peers()),
+            ratio_text(row, &Client::PEERS),
         );
     }
+    text.push_str(&turns(measured));
     if measured.costs.iter().any(|cost| cost.costs.iter().any(|(_, taken)| has_cost(taken))) {
         text.push_str(&costs(measured, &clients));
     }
@@ -88,8 +118,13 @@ pub(crate) fn section(measured: &Measured) -> String {
     text
 }
 
-fn peers() -> Vec<Client> {
-    Client::ALL.into_iter().filter(|client| client.is_peer()).collect()
+/// How often all were asked, and who less often.
+fn turns(measured: &Measured) -> String {
+    let most = measured.turns.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let fewer = measured.turns.iter().filter(|(_, count)| *count < most);
+    let fewer: String =
+        fewer.map(|(client, count)| format!(", {} {count}", client.name())).collect();
+    format!("\nTurns: {most}{fewer}.\n")
 }
 
 /// Takes a cost from what a step told.
@@ -156,6 +191,7 @@ fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Nothing => "–".to_owned(),
         Cell::Number(value) => figure(*value),
+        Cell::Cut(value) => format!("{} *", figure(*value)),
         Cell::Over(limit) => format!("> {} s", limit.as_secs()),
         Cell::Failed(_) => "fails".to_owned(),
     }
@@ -163,16 +199,12 @@ fn shown(cell: &Cell) -> String {
 
 /// How many times better quayfs is than the best of `others`.
 pub(crate) fn ratio(row: &Row, others: &[Client]) -> Option<f64> {
-    let number = |client: Client| match cell(row, client) {
-        Cell::Number(value) => Some(value),
-        Cell::Nothing | Cell::Over(_) | Cell::Failed(_) => None,
-    };
-    let ours = number(Client::Quayfs)?;
-    let theirs = others.iter().filter_map(|&client| number(client));
-    match row.better {
-        Better::More => Some(ours / theirs.max_by(f64::total_cmp)?),
-        Better::Less => Some(theirs.min_by(f64::total_cmp)? / ours),
-    }
+    let ours = cell(row, Client::Quayfs).number()?;
+    let (_, theirs) = best(row, others)?;
+    Some(match row.better {
+        Better::More => ours / theirs,
+        Better::Less => theirs / ours,
+    })
 }
 
 fn ratio_text(row: &Row, others: &[Client]) -> String {
@@ -185,7 +217,8 @@ mod tests {
 
     use super::ratio;
     use crate::client::Client;
-    use crate::workload::{Better, Cell, Row};
+    use crate::told::{Cell, Row};
+    use crate::workload::Better;
 
     fn row(better: Better) -> Row {
         let cells = vec![
@@ -199,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_to_the_best_of_the_others_and_above_one_when_ours_is_better() {
-        let peers = super::peers();
+        let peers = Client::PEERS;
         assert_eq!(ratio(&row(Better::More), &peers), Some(0.5));
         assert_eq!(ratio(&row(Better::Less), &peers), Some(0.5));
         assert_eq!(ratio(&row(Better::More), &[Client::S3fs]), Some(2.0));

@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use crate::client::Client;
 use crate::digits::figure;
-use crate::workload::{Better, Cell, Measured, Row};
+use crate::told::{Cell, Measured, Row};
+use crate::workload::Better;
 
 const WIDTH: usize = 900;
 const BARS_LEFT: usize = 130;
@@ -22,7 +23,12 @@ pub(crate) fn plot(measured: &[Measured]) -> String {
     let mut y = GAP;
     for one in measured {
         for row in &one.rows {
-            y = group(&mut body, y, &format!("{}: {}", one.title, row.what), row);
+            y = group(
+                &mut body,
+                y,
+                &format!("{} ({}): {}", one.title, one.road.name(), row.what),
+                row,
+            );
         }
     }
     let style = "font-family='sans-serif' font-size='11'";
@@ -41,6 +47,7 @@ fn group(body: &mut String, mut y: usize, title: &str, row: &Row) -> usize {
         let (length, told) = match cell {
             Cell::Nothing => continue,
             Cell::Number(value) => (share(row, *value), figure(*value)),
+            Cell::Cut(value) => (share(row, *value), format!("{} *", figure(*value))),
             Cell::Over(limit) => (0.0, format!("> {} s", limit.as_secs())),
             Cell::Failed(_) => (0.0, "fails".to_owned()),
         };
@@ -66,10 +73,7 @@ fn group(body: &mut String, mut y: usize, title: &str, row: &Row) -> usize {
 /// How long the bar of a value is, of the longest of its figure.
 fn share(row: &Row, value: f64) -> f64 {
     let others = row.cells.iter().filter(|(client, _)| *client != Client::Local);
-    let values = others.filter_map(|(_, cell)| match cell {
-        Cell::Number(value) => Some(*value),
-        Cell::Nothing | Cell::Over(_) | Cell::Failed(_) => None,
-    });
+    let values = others.filter_map(|(_, cell)| cell.number());
     let share = match row.better {
         Better::More => value / values.fold(0.0, f64::max),
         Better::Less => values.fold(f64::INFINITY, f64::min) / value,
@@ -86,6 +90,7 @@ fn colour(client: Client) -> &'static str {
         Client::Rclone => "#37b24d",
         Client::Mountpoint => "#ae3ec9",
         Client::MountpointCache => "#e599f7",
+        Client::Gcsfuse => "#f2b705",
     }
 }
 
@@ -100,7 +105,8 @@ mod tests {
     use super::{plot, share};
     use crate::client::Client;
     use crate::stage::Road;
-    use crate::workload::{Better, Cell, Measured, Row};
+    use crate::told::{Cell, Measured, Row};
+    use crate::workload::Better;
 
     #[test]
     fn the_best_has_the_longest_bar_and_every_text_is_escaped() {
@@ -114,8 +120,9 @@ mod tests {
         assert!((share(&row, 2.0) - 1.0).abs() < 1e-9);
         assert!((share(&row, 0.1) - 1.0).abs() < 1e-9);
         assert!((share(&row, 4.0) - 0.5).abs() < 1e-9);
-        let (title, road, costs) = ("reads".into(), Road::Far, Vec::new());
-        let picture = plot(&[Measured { title, road, rows: vec![row], costs }]);
+        let (title, road, rows) = ("reads".into(), Road::Far, vec![row]);
+        let (turns, costs, peak_mib) = (Vec::new(), Vec::new(), 0.0);
+        let picture = plot(&[Measured { title, road, turns, rows, costs, peak_mib }]);
         assert!(picture.contains("a &lt; b") && picture.contains("&gt; 5 s"), "{picture}");
         assert_eq!(picture.matches("<rect").count(), 5);
     }

@@ -9,14 +9,13 @@ use testkit::{Scratch, SlowLink};
 use crate::client::{Client, Site};
 use crate::limited::{Numbers, Stop, run_limited};
 use crate::mounted::{Mounted, Taken};
+use crate::record::Step;
 use crate::stage::{Road, Stage, beside};
 
-/// What one step came to. Beside what its program told: `cpu` seconds and `peak` MiB of the client,
-/// `requests` and `fetched` bytes where there is a link to count them.
-pub(crate) struct Step {
-    pub(crate) name: String,
-    pub(crate) told: Result<Numbers, Stop>,
-}
+/// A reader that may take as long as others ends by itself; how much later it is ended.
+const GRACE: Duration = Duration::from_secs(15);
+/// For what only prepares others.
+const ALL_WITHIN: Duration = Duration::from_secs(60);
 
 /// A client that reads.
 pub(crate) struct Session<'a> {
@@ -67,65 +66,79 @@ impl<'a> Session<'a> {
         if self.client.mounts() { self.dir().join(name) } else { self.stage.local().join(name) }
     }
 
-    /// Runs our reader of that kind on `name`.
+    /// Runs our reader of that kind on `name`, as far as the time goes.
     pub(crate) fn read(
         &mut self,
         step: &str,
         how: &str,
         name: &str,
         more: &[&str],
-    ) -> Result<(), Stop> {
-        let mut command = Command::new(beside("quayfs-bench-reader"));
-        command.arg(how).arg(self.path(name)).args(more);
-        self.step(step, &mut command)
+    ) -> Result<Numbers, Stop> {
+        let mut command = self.reader(self.limit, how);
+        command.arg(self.path(name)).args(more);
+        self.run(step, &mut command, self.limit + GRACE)
+    }
+
+    /// Reads a whole file to its end, so that all of it is here.
+    pub(crate) fn read_all(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
+        let mut command = self.reader(ALL_WITHIN, "whole");
+        command.arg(self.path(name));
+        self.run(step, &mut command, ALL_WITHIN)
     }
 
     /// Runs the plain client.
-    pub(crate) fn raw(&mut self, step: &str, arguments: &[&str]) -> Result<(), Stop> {
+    pub(crate) fn raw(&mut self, step: &str, arguments: &[&str]) -> Result<Numbers, Stop> {
         let mut command = self.stage.raw(self.road);
         self.step(step, command.args(arguments))
     }
 
     /// Runs the plain client, which writes `key` to a file and hands it on through a pipe, as a mount must.
-    pub(crate) fn raw_download(&mut self, step: &str, key: &str) -> Result<(), Stop> {
+    pub(crate) fn raw_download(&mut self, step: &str, key: &str) -> Result<Numbers, Stop> {
         let raw = self.stage.raw(self.road);
-        let line = r#"set -o pipefail; key=$1 file=$2; shift 2; "$@" get "$key" "$file" | cat"#;
-        let mut command = Command::new(beside("quayfs-bench-reader"));
-        command.args(["timed", "bash", "-c", line, "bash", key]);
+        let mut command = self.reader(self.limit, "output");
+        command.arg(raw.get_program()).args(raw.get_args()).args(["get", key]);
         command.arg(self.folder.path().join("download"));
-        command.arg(raw.get_program()).args(raw.get_args());
         command.envs(raw.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        self.run(step, &mut command, self.limit + GRACE)
+    }
+
+    /// Runs a line of shell in which `$1` is the path of `name`, to its end.
+    pub(crate) fn shell(&mut self, step: &str, line: &str, name: &str) -> Result<Numbers, Stop> {
+        let mut command = self.reader(self.limit, "timed");
+        command.args(["sh", "-c", line, "sh"]).arg(self.path(name));
         self.step(step, &mut command)
     }
 
-    /// Runs a line of shell in which `$1` is the path of `name`.
-    pub(crate) fn shell(&mut self, step: &str, line: &str, name: &str) -> Result<(), Stop> {
+    /// Reads what `tar` makes of a folder, as far as the time goes.
+    pub(crate) fn tar(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
+        let mut command = self.reader(self.limit, "output");
+        command.args(["tar", "-cf", "-", "-C"]).arg(self.path(name)).arg(".");
+        self.run(step, &mut command, self.limit + GRACE)
+    }
+
+    /// Runs what measures itself, within the time of a step.
+    pub(crate) fn step(&mut self, name: &str, command: &mut Command) -> Result<Numbers, Stop> {
+        self.run(name, command, self.limit)
+    }
+
+    fn reader(&self, limit: Duration, how: &str) -> Command {
         let mut command = Command::new(beside("quayfs-bench-reader"));
-        command.args(["timed", "sh", "-c", line, "sh"]).arg(self.path(name));
-        self.step(step, &mut command)
+        command.arg(limit.as_secs().to_string()).arg(how);
+        command
     }
 
-    /// Runs what measures itself.
-    pub(crate) fn step(&mut self, name: &str, command: &mut Command) -> Result<(), Stop> {
+    fn run(&mut self, name: &str, command: &mut Command, limit: Duration) -> Result<Numbers, Stop> {
         let before = self.counted();
         let mounted = &mut self.mounted;
         // Without its server the mount fails what hangs in it.
-        let told = run_limited(command, self.limit, || drop(mounted.take()));
+        let mut told = run_limited(command, limit, || drop(mounted.take()));
         let after = self.counted();
-        let name = name.to_owned();
-        match told {
-            Ok(mut numbers) => {
-                for (name, number) in self.used(before, after) {
-                    numbers.insert(name.to_owned(), number);
-                }
-                self.steps.push(Step { name, told: Ok(numbers) });
-                Ok(())
-            }
-            Err(stop) => {
-                self.steps.push(Step { name, told: Err(stop.clone()) });
-                Err(stop)
-            }
+        if let Ok(numbers) = &mut told {
+            let used = self.used(before, after).into_iter();
+            numbers.extend(used.map(|(name, number)| (name.to_owned(), number)));
         }
+        self.steps.push(Step { name: name.to_owned(), told: told.clone() });
+        told
     }
 
     /// Makes the kernel forget the client's files as all others, but those of the store.
@@ -145,10 +158,10 @@ impl<'a> Session<'a> {
     fn mount(&mut self) -> Result<(), Stop> {
         let (dir, state, home) =
             (self.dir(), self.folder.folder("state"), self.folder.folder("home"));
-        let endpoint = self.stage.endpoint(self.road);
+        let endpoint = self.stage.endpoint(self.client, self.road);
         let site = Site {
             endpoint: &endpoint,
-            bucket: self.stage.bucket.name(),
+            bucket: self.stage.bucket(self.client).name(),
             dir: &dir,
             state: &state,
             home: &home,
@@ -171,7 +184,7 @@ impl<'a> Session<'a> {
     }
 
     fn counted(&self) -> Counted {
-        let link = self.stage.link(self.road);
+        let link = self.stage.link(self.client, self.road);
         Counted {
             taken: self.mounted.as_ref().map(Mounted::taken).unwrap_or_default(),
             requests: link.map_or(0, SlowLink::requests),
@@ -185,7 +198,7 @@ impl<'a> Session<'a> {
             used.push(("cpu", after.taken.cpu_seconds - before.taken.cpu_seconds));
             used.push(("peak", after.taken.peak_mib));
         }
-        if self.stage.link(self.road).is_some() && self.client != Client::Local {
+        if self.stage.link(self.client, self.road).is_some() && self.client != Client::Local {
             used.push(("requests", number(after.requests - before.requests)));
             used.push(("fetched", number(after.fetched - before.fetched)));
         }

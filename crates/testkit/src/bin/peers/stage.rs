@@ -1,13 +1,17 @@
 //! What all clients read: one bucket, the roads to it, and the same files on the local disk.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Bucket, Login, MinIo, Scratch, Shape, SlowLink, noise, run};
+use testkit::{Bucket, Emulator, Login, MinIo, Scratch, Shape, SlowLink, noise, run};
+
+use crate::client::Client;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
@@ -41,23 +45,53 @@ impl Road {
     }
 }
 
-/// The store and everything in it.
-pub(crate) struct Stage<'a> {
-    pub(crate) bucket: Bucket<'a>,
-    store: &'a MinIo,
+/// A server and the roads to it.
+struct Roads {
+    direct: String,
     far: SlowLink,
     capped: SlowLink,
+}
+
+impl Roads {
+    fn to(server: SocketAddr) -> Roads {
+        let (far, capped) = (SlowLink::to(server, FAR), SlowLink::to(server, CAPPED));
+        Roads { direct: format!("http://{server}"), far, capped }
+    }
+
+    fn link(&self, road: Road) -> Option<&SlowLink> {
+        match road {
+            Road::Direct => None,
+            Road::Far => Some(&self.far),
+            Road::Capped => Some(&self.capped),
+        }
+    }
+}
+
+/// The stores and everything in them.
+pub(crate) struct Stage<'a> {
+    store: &'a MinIo,
+    bucket: Bucket<'a>,
+    roads: Roads,
+    /// For who cannot read the other one.
+    google: Option<(Bucket<'a>, Roads)>,
     local: Scratch,
+    /// What the clients of this chapter read.
+    in_use: RefCell<BTreeSet<String>>,
     // Whether the store's files may have to be read from the disk again.
     is_forgotten: Cell<bool>,
 }
 
 impl<'a> Stage<'a> {
-    pub(crate) fn new(store: &'a MinIo) -> Stage<'a> {
-        let (far, capped) =
-            (SlowLink::to(store.address(), FAR), SlowLink::to(store.address(), CAPPED));
-        let (bucket, local) = (store.bucket(), Scratch::new());
-        Stage { bucket, store, far, capped, local, is_forgotten: Cell::new(false) }
+    pub(crate) fn new(store: &'a MinIo, google: Option<&'a Emulator>) -> Stage<'a> {
+        let google = google.map(|google| (google.bucket(), Roads::to(google.address())));
+        let (bucket, roads) = (store.bucket(), Roads::to(store.address()));
+        let (local, in_use) = (Scratch::new(), RefCell::default());
+        Stage { store, bucket, roads, google, local, in_use, is_forgotten: Cell::new(false) }
+    }
+
+    /// What was read until now is of no use any more.
+    pub(crate) fn begin_chapter(&self) {
+        self.in_use.borrow_mut().clear();
     }
 
     /// The folder of the same files on the local disk.
@@ -65,18 +99,30 @@ impl<'a> Stage<'a> {
         self.local.path()
     }
 
-    /// The link of a road, if there is one.
-    pub(crate) fn link(&self, road: Road) -> Option<&SlowLink> {
-        match road {
-            Road::Direct => None,
-            Road::Far => Some(&self.far),
-            Road::Capped => Some(&self.capped),
+    /// The bucket that a client reads.
+    pub(crate) fn bucket(&self, client: Client) -> &Bucket<'a> {
+        match &self.google {
+            Some((bucket, _)) if client == Client::Gcsfuse => bucket,
+            _ => &self.bucket,
         }
     }
 
-    /// The URL at which the store is reached by a road.
-    pub(crate) fn endpoint(&self, road: Road) -> String {
-        self.link(road).map_or_else(|| self.store.endpoint(), SlowLink::endpoint)
+    /// The link of a road, if there is one.
+    pub(crate) fn link(&self, client: Client, road: Road) -> Option<&SlowLink> {
+        self.roads(client).link(road)
+    }
+
+    /// The URL at which a client reaches its store by a road.
+    pub(crate) fn endpoint(&self, client: Client, road: Road) -> String {
+        let roads = self.roads(client);
+        roads.link(road).map_or_else(|| roads.direct.clone(), SlowLink::endpoint)
+    }
+
+    fn roads(&self, client: Client) -> &Roads {
+        match &self.google {
+            Some((_, roads)) if client == Client::Gcsfuse => roads,
+            _ => &self.roads,
+        }
     }
 
     /// Makes the file and the object `name`, once, of bytes that nobody can compress.
@@ -99,6 +145,7 @@ impl<'a> Stage<'a> {
 
     /// Makes a folder of `count` small files, here and in the bucket, once.
     pub(crate) fn small_files(&self, folder: &str, count: usize, len: usize) {
+        self.in_use.borrow_mut().insert(folder.to_owned());
         let local = self.local().join(folder);
         if local.is_dir() {
             return;
@@ -112,7 +159,24 @@ impl<'a> Stage<'a> {
         self.bucket.put_many(&format!("{folder}/file-"), count, &text);
     }
 
+    /// Makes what is at `name` known to the other store, too.
+    pub(crate) fn also_to_google(&self, name: &str) {
+        let Some((bucket, _)) = &self.google else { return };
+        let path = self.local().join(name);
+        if bucket.keys().iter().any(|key| Path::new(key).starts_with(name)) {
+            return;
+        }
+        if path.is_file() {
+            return bucket.put_file(name, &path);
+        }
+        for entry in fs::read_dir(path).expect("made before").flatten() {
+            let key = Path::new(name).join(entry.file_name());
+            bucket.put_file(key.to_str().expect("plain names"), &entry.path());
+        }
+    }
+
     fn made(&self, name: &str, make: impl FnOnce(&Path)) {
+        self.in_use.borrow_mut().insert(name.to_owned());
         let path = self.local().join(name);
         if path.is_file() {
             return;
@@ -128,12 +192,14 @@ impl<'a> Stage<'a> {
         self.is_forgotten.set(true);
     }
 
-    /// Brings the store's files back into memory: its disk is none of what is measured.
+    /// Brings the store's files that are in use back into memory: its disk is none of what is measured.
     pub(crate) fn remember(&self) {
         if self.is_forgotten.replace(false) {
             let mut read = Command::new("sh");
-            read.args(["-c", r#"find "$1" -type f -exec cat {} + >/dev/null"#, "sh"]);
-            run(read.arg(self.store.data()), MADE_WITHIN).ok();
+            read.args(["-c", r#"find "$@" -type f -exec cat {} + >/dev/null"#, "sh"]);
+            let bucket = self.store.data().join(self.bucket.name());
+            read.args(self.in_use.borrow().iter().map(|name| bucket.join(name)));
+            run(&mut read, MADE_WITHIN).ok();
         }
     }
 
@@ -141,7 +207,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn raw(&self, road: Road) -> Command {
         let login = Login::root();
         let mut command = Command::new(beside("quayfs-bench-raw"));
-        command.args([&self.endpoint(road), self.bucket.name()]);
+        command.args([&self.endpoint(Client::Raw, road), self.bucket.name()]);
         command.env("AWS_ACCESS_KEY_ID", login.user).env("AWS_SECRET_ACCESS_KEY", login.secret);
         command
     }

@@ -39,17 +39,19 @@ pub(crate) async fn get(store: &Store, key: &str, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Brings all objects of the first page of `prefix`, one after the other, to nowhere. Prints the
-/// microseconds it took.
-pub(crate) async fn gets(store: &Store, prefix: &str) -> Result<()> {
+/// Brings `count` objects at most of the first page of `prefix`, one after the other, to nowhere. Prints the
+/// microseconds it took, and how many there were.
+pub(crate) async fn gets(store: &Store, prefix: &str, count: usize) -> Result<()> {
     let timer = Timer::start();
     let list = store.client.list_objects_v2().bucket(&store.bucket).prefix(prefix);
-    for object in list.send().await?.contents() {
+    let list = list.send().await?;
+    let objects = &list.contents()[..count.min(list.contents().len())];
+    for object in objects {
         let key = object.key().ok_or("an object without a key")?;
         let get = store.client.get_object().bucket(&store.bucket).key(key);
         get.send().await?.body.collect().await?;
     }
-    timer.tell();
+    timer.tell_count(objects.len());
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //!   quayfs-bench-raw ENDPOINT BUCKET ranges KEY COUNT BYTES AT_A_TIME   small parts, all over
 //!   quayfs-bench-raw ENDPOINT BUCKET upload KEY FILE        the parts of one upload side by side
 //!   quayfs-bench-raw ENDPOINT BUCKET list PREFIX            page after page
-//!   quayfs-bench-raw ENDPOINT BUCKET gets PREFIX            all objects, one after the other
+//!   quayfs-bench-raw ENDPOINT BUCKET gets PREFIX COUNT       so many objects, one after the other
 //!   quayfs-bench-raw ENDPOINT BUCKET puts COUNT BYTES AT_A_TIME   small objects
 //! ```
 //!
@@ -48,17 +48,16 @@ fn main() -> Result<()> {
             let (count, bytes, at_a_time) = (count.parse()?, bytes.parse()?, at_a_time.parse()?);
             runtime.block_on(download::ranges(&store, key, count, bytes, at_a_time))
         }
-        ["gets", prefix] => runtime.block_on(download::gets(&store, prefix)),
+        ["gets", prefix, count] => runtime.block_on(download::gets(&store, prefix, count.parse()?)),
         ["list", prefix] => runtime.block_on(list::pages(&store, prefix)),
         ["upload", key, file] => runtime.block_on(upload::parts(&store, key, Path::new(file))),
         ["puts", count, bytes, at_a_time] => {
             let (count, bytes, at_a_time) = (count.parse()?, bytes.parse()?, at_a_time.parse()?);
             runtime.block_on(upload::puts(&store, count, bytes, at_a_time))
         }
-        _ => {
-            Err("get KEY FILE, gets or list PREFIX, upload KEY FILE, puts COUNT BYTES AT_A_TIME"
-                .into())
-        }
+        _ => Err("get KEY FILE, gets PREFIX COUNT, list PREFIX, upload KEY FILE, or \
+                  puts COUNT BYTES AT_A_TIME"
+            .into()),
     }
 }
 

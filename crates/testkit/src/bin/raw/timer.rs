@@ -22,12 +22,19 @@ impl Timer {
         println!("{}", self.micros());
     }
 
+    /// Prints them with how much was done meanwhile.
+    #[expect(clippy::print_stdout, reason = "the result of the program")]
+    pub(crate) fn tell_count(&self, count: usize) {
+        println!("micros {}\ncount {count}", self.micros());
+    }
+
     /// Prints them with the middle and the slowest hundredth of what was done meanwhile.
     #[expect(clippy::print_stdout, reason = "the result of the program")]
     pub(crate) fn tell_all(&self, mut single: Vec<u128>) {
         single.sort_unstable();
         let at =
             |percent: usize| single.get((single.len().max(1) - 1) * percent / 100).unwrap_or(&0);
-        println!("micros {}\np50 {}\np99 {}", self.micros(), at(50), at(99));
+        let (micros, count) = (self.micros(), single.len());
+        println!("micros {micros}\ncount {count}\np50 {}\np99 {}", at(50), at(99));
     }
 }

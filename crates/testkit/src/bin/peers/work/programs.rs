@@ -10,14 +10,24 @@ use std::time::Duration;
 use testkit::{dev_dir, noise, python, root_folder, run};
 
 use crate::client::Client;
-use crate::limited::Stop;
+use crate::limited::{Numbers, Stop};
 use crate::session::Session;
 use crate::stage::{Road, Stage};
 use crate::workload::{Workload, less, mib_fetched, milliseconds};
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_secs(40);
 const MADE_WITHIN: Duration = Duration::from_mins(20);
-const SLIDE: &str = "slide.svs";
+/// A slide as a scanner makes them, in three levels of detail.
+struct Slide {
+    title: &'static str,
+    name: &'static str,
+    /// The finest level, in pixels.
+    size: [&'static str; 2],
+}
+
+const SLIDE: Slide = Slide { title: SLIDE_TITLE, name: "slide-200.svs", size: ["12288", "10240"] };
+const LARGE_SLIDE: Slide =
+    Slide { title: LARGE_SLIDE_TITLE, name: "slide-1500.svs", size: ["36864", "25600"] };
 const ALIGNMENTS: &str = "reads.bam";
 const INDEX: &str = "reads.bam.bai";
 const IMAGE: &str = "image.tif";
@@ -25,47 +35,74 @@ const READS: usize = 600_000;
 const READ_LEN: usize = 150;
 const REFERENCE_LEN: usize = 60_000_000;
 
-/// Each cold, and again.
-pub(crate) fn workloads(stage: &Stage<'_>) -> Vec<Workload> {
-    let slide = kept("slide-200.svs", |path| script("crates/it/py/slide_make.py", path));
-    stage.copy(SLIDE, &slide);
+pub(crate) const SLIDE_TITLE: &str = "OpenSlide: open, thumbnail, 20 regions of a slide of 200 MB";
+pub(crate) const LARGE_SLIDE_TITLE: &str =
+    "OpenSlide: open, thumbnail, 20 regions of a slide of 1.5 GB";
+pub(crate) const COLD: &str = "cold, ms";
+pub(crate) const AGAIN: &str = "again, ms";
+
+pub(crate) fn prepare(stage: &Stage<'_>) {
+    for slide in [SLIDE, LARGE_SLIDE] {
+        let make = |path: &Path| script("crates/it/py/slide_make.py", path, &slide.size);
+        stage.copy(slide.name, &kept(slide.name, make));
+    }
+    stage.also_to_google(SLIDE.name);
     let alignments = kept("bench-reads.bam", make_alignments);
     stage.copy(ALIGNMENTS, &alignments);
     stage.copy(INDEX, &alignments.with_extension("bam.bai"));
-    stage.copy(
-        IMAGE,
-        &kept("bench-image.tif", |path| script("crates/testkit/py/image_make.py", path)),
-    );
+    let make = |path: &Path| script("crates/testkit/py/image_make.py", path, &[]);
+    stage.copy(IMAGE, &kept("bench-image.tif", make));
+    for name in [ALIGNMENTS, INDEX, IMAGE] {
+        stage.also_to_google(name);
+    }
+}
+
+/// Each cold, and again.
+pub(crate) fn workloads() -> Vec<Workload> {
     vec![
-        workload("OpenSlide: open, thumbnail, 20 regions of a slide of 200 MB", |session, step| {
-            look(session, step, "slide_regions.py", SLIDE)
-        }),
-        workload("samtools view: 20 regions of alignments", regions),
-        workload("rasterio: 20 windows of a cloud-optimised GeoTIFF", |session, step| {
-            look(session, step, "image_windows.py", IMAGE)
-        }),
+        slide(&SLIDE, Road::Far, &[]),
+        // What the emulator keeps, it keeps in memory.
+        slide(&LARGE_SLIDE, Road::Far, &[Client::Gcsfuse]),
+        slide(&SLIDE, Road::Direct, &[]),
+        workload("samtools view: 20 regions of alignments", Road::Far, &[], regions),
+        workload(
+            "rasterio: 20 windows of a cloud-optimised GeoTIFF",
+            Road::Far,
+            &[],
+            |session, step| look(session, step, "image_windows.py", IMAGE),
+        ),
     ]
+}
+
+fn slide(slide: &Slide, road: Road, without: &[Client]) -> Workload {
+    let name = slide.name;
+    workload(slide.title, road, without, move |session, step| {
+        look(session, step, "slide_regions.py", name)
+    })
 }
 
 fn workload(
     title: &str,
-    look: impl Fn(&mut Session<'_>, &str) -> Result<(), Stop> + 'static,
+    road: Road,
+    without: &[Client],
+    look: impl Fn(&mut Session<'_>, &str) -> Result<Numbers, Stop> + 'static,
 ) -> Workload {
     let play = move |session: &mut Session<'_>| {
         look(session, "cold")?;
         look(session, "again")?;
         session.remount()?;
-        look(session, "remounted")
+        look(session, "remounted").map(drop)
     };
+    let without: Vec<Client> = without.iter().copied().chain([Client::Raw]).collect();
     Workload {
         title: title.to_owned(),
-        road: Road::Far,
+        road,
         limit: LIMIT,
-        clients: Client::ALL.into_iter().filter(|&client| client != Client::Raw).collect(),
+        clients: Client::all_but(road, &without),
         figures: vec![
-            less("cold", "cold, ms", milliseconds),
+            less("cold", COLD, milliseconds),
             less("cold", "cold, MiB fetched", mib_fetched),
-            less("again", "again, ms", milliseconds),
+            less("again", AGAIN, milliseconds),
             less("remounted", "after a remount, ms", milliseconds),
         ],
         costs: &["cold", "again"],
@@ -74,13 +111,13 @@ fn workload(
 }
 
 /// A script that measures itself.
-fn look(session: &mut Session<'_>, step: &str, script: &str, name: &str) -> Result<(), Stop> {
+fn look(session: &mut Session<'_>, step: &str, script: &str, name: &str) -> Result<Numbers, Stop> {
     let mut command = Command::new(python());
     command.arg(root_folder().join("crates/testkit/py").join(script)).arg(session.path(name));
     session.step(step, &mut command)
 }
 
-fn regions(session: &mut Session<'_>, step: &str) -> Result<(), Stop> {
+fn regions(session: &mut Session<'_>, step: &str) -> Result<Numbers, Stop> {
     let mut line = String::from(r#"samtools view "$1""#);
     for number in 0..20 {
         // All over the reference, in no order.
@@ -105,8 +142,10 @@ fn kept(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     path
 }
 
-fn script(script: &str, path: &Path) {
-    run(Command::new(python()).arg(root_folder().join(script)).arg(path), MADE_WITHIN).ok();
+fn script(script: &str, path: &Path, more: &[&str]) {
+    let mut command = Command::new(python());
+    command.arg(root_folder().join(script)).arg(path).args(more);
+    run(&mut command, MADE_WITHIN).ok();
 }
 
 /// Reads at even distances of a reference of chance, as samtools sorts, packs and indexes them.
