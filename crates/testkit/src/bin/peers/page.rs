@@ -121,10 +121,11 @@ pub(crate) fn section(measured: &Measured) -> String {
 /// How often all were asked, and who less often.
 fn turns(measured: &Measured) -> String {
     let most = measured.turns.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    let fewer = measured.turns.iter().filter(|(_, count)| *count < most);
-    let fewer: String =
-        fewer.map(|(client, count)| format!(", {} {count}", client.name())).collect();
-    format!("\nTurns: {most}{fewer}.\n")
+    let mut text = format!("\nTurns: {most}");
+    for (client, count) in measured.turns.iter().filter(|(_, count)| *count < most) {
+        let _ = write!(text, ", {} {count}", client.name());
+    }
+    text + ".\n"
 }
 
 /// Takes a cost from what a step told.

@@ -15,7 +15,7 @@ use crate::stage::{Road, Stage, beside};
 /// A reader that may take as long as others ends by itself; how much later it is ended.
 const GRACE: Duration = Duration::from_secs(15);
 /// For what only prepares others.
-const ALL_WITHIN: Duration = Duration::from_secs(60);
+const ALL_WITHIN: Duration = Duration::from_mins(1);
 
 /// A client that reads.
 pub(crate) struct Session<'a> {
@@ -74,14 +74,14 @@ impl<'a> Session<'a> {
         name: &str,
         more: &[&str],
     ) -> Result<Numbers, Stop> {
-        let mut command = self.reader(self.limit, how);
+        let mut command = reader(self.limit, how);
         command.arg(self.path(name)).args(more);
         self.run(step, &mut command, self.limit + GRACE)
     }
 
     /// Reads a whole file to its end, so that all of it is here.
     pub(crate) fn read_all(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
-        let mut command = self.reader(ALL_WITHIN, "whole");
+        let mut command = reader(ALL_WITHIN, "whole");
         command.arg(self.path(name));
         self.run(step, &mut command, ALL_WITHIN)
     }
@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
     /// Runs the plain client, which writes `key` to a file and hands it on through a pipe, as a mount must.
     pub(crate) fn raw_download(&mut self, step: &str, key: &str) -> Result<Numbers, Stop> {
         let raw = self.stage.raw(self.road);
-        let mut command = self.reader(self.limit, "output");
+        let mut command = reader(self.limit, "output");
         command.arg(raw.get_program()).args(raw.get_args()).args(["get", key]);
         command.arg(self.folder.path().join("download"));
         command.envs(raw.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -104,14 +104,14 @@ impl<'a> Session<'a> {
 
     /// Runs a line of shell in which `$1` is the path of `name`, to its end.
     pub(crate) fn shell(&mut self, step: &str, line: &str, name: &str) -> Result<Numbers, Stop> {
-        let mut command = self.reader(self.limit, "timed");
+        let mut command = reader(self.limit, "timed");
         command.args(["sh", "-c", line, "sh"]).arg(self.path(name));
         self.step(step, &mut command)
     }
 
     /// Reads what `tar` makes of a folder, as far as the time goes.
     pub(crate) fn tar(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
-        let mut command = self.reader(self.limit, "output");
+        let mut command = reader(self.limit, "output");
         command.args(["tar", "-cf", "-", "-C"]).arg(self.path(name)).arg(".");
         self.run(step, &mut command, self.limit + GRACE)
     }
@@ -119,12 +119,6 @@ impl<'a> Session<'a> {
     /// Runs what measures itself, within the time of a step.
     pub(crate) fn step(&mut self, name: &str, command: &mut Command) -> Result<Numbers, Stop> {
         self.run(name, command, self.limit)
-    }
-
-    fn reader(&self, limit: Duration, how: &str) -> Command {
-        let mut command = Command::new(beside("quayfs-bench-reader"));
-        command.arg(limit.as_secs().to_string()).arg(how);
-        command
     }
 
     fn run(&mut self, name: &str, command: &mut Command, limit: Duration) -> Result<Numbers, Stop> {
@@ -211,6 +205,12 @@ impl Drop for Session<'_> {
         // Before the folder that it is mounted in.
         self.unmount();
     }
+}
+
+fn reader(limit: Duration, how: &str) -> Command {
+    let mut command = Command::new(beside("quayfs-bench-reader"));
+    command.arg(limit.as_secs().to_string()).arg(how);
+    command
 }
 
 /// What is counted here is far below what a float tells apart.

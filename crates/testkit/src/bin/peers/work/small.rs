@@ -11,6 +11,7 @@ use crate::workload::{Workload, less, milliseconds, more, per_second};
 const FILES: usize = 1000;
 const FILE_BYTES: usize = 16 << 10;
 /// As `tar` packs them, each with its header.
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
 const PACKED_BYTES: f64 = (FILE_BYTES + 512) as f64;
 const LIMIT: Duration = Duration::from_secs(10);
 const FOLDER: &str = "small";
