@@ -55,6 +55,13 @@ impl Cell {
     }
 }
 
+impl Row {
+    /// Without a link, nobody has a count of what came over it.
+    fn says_something(&self) -> bool {
+        self.cells.iter().any(|(_, cell)| *cell != Cell::Nothing)
+    }
+}
+
 /// What `turns` of `workload` came to.
 pub(crate) fn measured(workload: &Workload, turns: &[&Turn]) -> Measured {
     let told = Told::of(turns);
@@ -73,7 +80,7 @@ pub(crate) fn measured(workload: &Workload, turns: &[&Turn]) -> Measured {
         title: workload.title.clone(),
         road: workload.road,
         turns: clients.iter().map(|client| (*client, count(client))).collect(),
-        rows: workload.figures.iter().map(row).collect(),
+        rows: workload.figures.iter().map(row).filter(Row::says_something).collect(),
         costs: workload.costs.iter().map(cost).collect(),
         peak_mib: told.peak_mib(Client::Quayfs),
     }

@@ -13,7 +13,7 @@ use crate::stage::{Road, Stage};
 
 /// A peer that has taken so long in a workload has had its turns: it is they who are slow, and the run has
 /// to end. Who quayfs is held against by its targets has all turns.
-const PEER_TIME: Duration = Duration::from_secs(15);
+const PEER_TIME: Duration = Duration::from_secs(10);
 
 /// Which way a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
