@@ -169,6 +169,18 @@ impl Staged {
         Ok(Some(bytes))
     }
 
+    /// Reads all of `buf`; does not, and says so, if some of it is beyond the size or must be taken from the base.
+    pub fn read_here(&self, offset: u64, buf: &mut [u8]) -> Result<bool> {
+        let life = self.life.read();
+        let Life::Here(body) = &*life else { return Err(self.error(ErrorKind::Gone, "read")) };
+        let Some(range) = ByteRange::at(offset, buf.len() as u64) else { return Ok(true) };
+        if range.below(body.size) != Some(range) || body.missing(range).is_some() {
+            return Ok(false);
+        }
+        body.file.read(buf, offset).map_err(|error| self.io("read", error))?;
+        Ok(true)
+    }
+
     /// What of `range` must still be taken from the base: the first run of it, from a granule
     /// boundary to a granule boundary or the end of what is visible of the base.
     pub fn missing(&self, range: ByteRange) -> Option<ByteRange> {

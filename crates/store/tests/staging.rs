@@ -180,6 +180,25 @@ fn the_base_shows_through_where_nothing_was_written() {
 }
 
 #[test]
+fn what_is_here_is_read_without_the_base_and_nothing_else() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let cached = store.cached(b"v", 2 * GRANULE_BYTES).unwrap();
+    let staged = store.stage(b"note", Base::Over { cached, bytes: 2 * GRANULE_BYTES }).unwrap();
+    let new = bytes(1, 0, GRANULE);
+    write(&staged, &[], GRANULE, &new);
+    let mut here = vec![0; GRANULE];
+    assert!(staged.read_here(GRANULE_BYTES, &mut here).unwrap());
+    assert_eq!(here, new);
+    assert!(staged.read_here(GRANULE_BYTES, &mut []).unwrap());
+    // A byte of the base, and one beyond the size.
+    for offset in [GRANULE_BYTES - 1, GRANULE_BYTES + 1] {
+        assert!(!staged.read_here(offset, &mut here).unwrap());
+    }
+    assert_eq!(here, new);
+}
+
+#[test]
 fn what_was_not_changed_stays_where_it_is() {
     let folder = Folder::new();
     let store = folder.open();

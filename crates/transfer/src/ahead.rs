@@ -10,6 +10,7 @@ use remote::{Condition, Key, Metadata, Original, PartCopies, PartNumbers, PutOpt
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
+use crate::large_pages::in_large_pages;
 use crate::parts::Grid;
 use crate::plan::Source;
 use crate::{Error, Result, Uploader};
@@ -99,21 +100,22 @@ impl Uploader {
 pub type Making<'a> = BoxFuture<'a, Result<Option<Early>>>;
 
 /// How much is read at a time: a writer waits for no more.
-const READ_BYTES: u64 = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 /// Reads a part off the disk, away from the threads that drive the network.
 async fn read_staged(staged: &Arc<Staged>, range: ByteRange) -> Result<Option<Bytes>> {
     let staged = Arc::clone(staged);
     let reading = tokio::task::spawn_blocking(move || {
-        let mut gathered =
-            Vec::with_capacity(usize::try_from(range.len()).expect("parts fit in memory"));
-        for piece in range.pieces(READ_BYTES) {
-            match staged.bytes(piece)? {
-                Some(bytes) if bytes.len() as u64 == piece.len() => gathered.extend(bytes),
-                Some(_) | None => return Ok(None),
+        let len = usize::try_from(range.len()).expect("parts fit in memory");
+        let mut part = in_large_pages(vec![0; len]);
+        let mut at = range.start();
+        for piece in part.chunks_mut(READ_BYTES) {
+            if !staged.read_here(at, piece)? {
+                return Ok(None);
             }
+            at += piece.len() as u64;
         }
-        Ok::<_, store::Error>(Some(Bytes::from(gathered)))
+        Ok::<_, store::Error>(Some(Bytes::from(part)))
     });
     Ok(reading.await.map_err(|_| Error::Stopped)??)
 }

@@ -11,6 +11,7 @@ mod error;
 mod fetch;
 mod flight;
 mod habit;
+mod large_pages;
 mod parts;
 mod plan;
 mod readahead;

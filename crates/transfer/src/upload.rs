@@ -14,6 +14,7 @@ use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
 use crate::begun::Begun;
+use crate::large_pages::in_large_pages;
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan, plan_beside};
 use crate::tuned::Tuned;
@@ -358,7 +359,8 @@ async fn read_sealed(
 ) -> Result<Bytes> {
     let sealed = Arc::clone(sealed);
     let read = move || {
-        let mut buffer = vec![0; usize::try_from(range.len()).expect("parts fit in memory")];
+        let len = usize::try_from(range.len()).expect("parts fit in memory");
+        let mut buffer = in_large_pages(vec![0; len]);
         let index = |at: u64| usize::try_from(at - range.start()).expect("parts fit in memory");
         let mut at = range.start();
         for (start, bytes) in fetched {
