@@ -10,7 +10,7 @@ use remote::{Condition, Key, Metadata, Original, PartCopies, PartNumbers, PutOpt
 use store::Staged;
 
 use crate::begun::{Begun, Early, EarlyBytes};
-use crate::large_pages::in_large_pages;
+use crate::buffers::Buffers;
 use crate::parts::Grid;
 use crate::plan::Source;
 use crate::{Error, Result, Uploader};
@@ -46,18 +46,20 @@ impl Uploader {
         carried.insert(UPLOAD_ID.to_owned(), id.clone());
         let options = PutOptions { condition: condition.clone(), metadata: carried };
         let upload = self.create(key, &options).await?;
-        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), (staged, first, grid)))
+        let (file, buffers) = ((staged, first, grid), self.part_memory.buffers());
+        Ok(Begun::new((key.clone(), upload), id, metadata.clone(), file, buffers))
     }
 
     /// Sends the part `range` as it is now; `None` if not all of it is here.
     pub fn send_ahead<'a>(&'a self, begun: &Begun, range: ByteRange) -> Making<'a> {
         let (key, upload) = (begun.key.clone(), begun.upload.clone());
         let (staged, first, grid) = (Arc::clone(begun.staged()), begun.first, begun.grid);
+        let buffers = Arc::clone(begun.buffers());
         Box::pin(async move {
             let _request = self.requests.acquire().await.expect("never closed");
             let _memory = self.budget.acquire(range.len()).await;
             let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
-            let Some(bytes) = read_staged(&staged, range).await? else { return Ok(None) };
+            let Some(bytes) = read_staged(&staged, range, &buffers).await? else { return Ok(None) };
             let number = grid.number_ahead(range.start(), first);
             let tag = self.remote.upload_part(&key, &upload, number, bytes).await?;
             Ok(Some(Early { number, range, bytes: EarlyBytes::Of(moment), tag }))
@@ -103,11 +105,15 @@ pub type Making<'a> = BoxFuture<'a, Result<Option<Early>>>;
 const READ_BYTES: usize = 256 << 10;
 
 /// Reads a part off the disk, away from the threads that drive the network.
-async fn read_staged(staged: &Arc<Staged>, range: ByteRange) -> Result<Option<Bytes>> {
-    let staged = Arc::clone(staged);
+async fn read_staged(
+    staged: &Arc<Staged>,
+    range: ByteRange,
+    buffers: &Arc<Buffers>,
+) -> Result<Option<Bytes>> {
+    let (staged, buffers) = (Arc::clone(staged), Arc::clone(buffers));
     let reading = tokio::task::spawn_blocking(move || {
         let len = usize::try_from(range.len()).expect("parts fit in memory");
-        let mut part = in_large_pages(vec![0; len]);
+        let mut part = buffers.take(len);
         let mut at = range.start();
         for piece in part.chunks_mut(READ_BYTES) {
             if !staged.read_here(at, piece)? {

@@ -7,6 +7,7 @@ use base::ByteRange;
 use remote::{Key, Metadata, Original, PartNumber, PartTag, UploadId, Version};
 use store::{Moment, Sealed, Staged};
 
+use crate::buffers::Buffers;
 use crate::parts::Grid;
 use crate::plan::{Piece, Source};
 
@@ -27,6 +28,8 @@ pub struct Begun {
     /// How it is cut, whatever the next upload will be.
     pub grid: Grid,
     staged: Arc<Staged>,
+    /// What is taken for one part is there for the next until the upload is over.
+    buffers: Arc<Buffers>,
     // By where they begin.
     parts: BTreeMap<u64, Early>,
 }
@@ -56,14 +59,20 @@ impl Begun {
         id: String,
         metadata: Metadata,
         (staged, first, grid): (&Arc<Staged>, u64, Grid),
+        buffers: Arc<Buffers>,
     ) -> Begun {
         let (staged, parts) = (Arc::clone(staged), BTreeMap::new());
-        Begun { key, upload, id, metadata, first, grid, staged, parts }
+        Begun { key, upload, id, metadata, first, grid, staged, buffers, parts }
     }
 
     /// Notes a part that was sent.
     pub fn sent(&mut self, part: Early) {
         self.parts.insert(part.range.start(), part);
+    }
+
+    /// The memory for its parts.
+    pub(crate) fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
     }
 
     /// What it is an upload of.

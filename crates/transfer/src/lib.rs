@@ -6,12 +6,12 @@
 mod ahead;
 mod alone;
 mod begun;
+mod buffers;
 mod download;
 mod error;
 mod fetch;
 mod flight;
 mod habit;
-mod large_pages;
 mod parts;
 mod plan;
 mod readahead;

@@ -14,7 +14,7 @@ use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
 use crate::begun::Begun;
-use crate::large_pages::in_large_pages;
+use crate::buffers::{Buffers, PartMemory};
 use crate::parts::Grid;
 use crate::plan::{Copies, Piece, Plan, Source, plan, plan_beside};
 use crate::tuned::Tuned;
@@ -51,9 +51,13 @@ pub struct UploadJob<'a> {
     pub begun: Option<&'a Begun>,
 }
 
+/// How much of the budget may be kept for the next part beside what is in use.
+const IDLE_SHARE: u64 = 4;
+
 /// An upload under way.
 #[derive(Clone, Copy, Debug)]
 struct Sending<'a> {
+    buffers: &'a Arc<Buffers>,
     sealed: &'a Arc<Sealed>,
     job: &'a UploadJob<'a>,
     options: &'a PutOptions,
@@ -66,6 +70,7 @@ pub struct Uploader {
     pub(crate) log: UploadLog,
     pub(crate) budget: Budget,
     pub(crate) requests: Semaphore,
+    pub(crate) part_memory: PartMemory,
     /// Held by the one part that is fetched for.
     fetching: Semaphore,
     rng: Arc<Rng>,
@@ -81,7 +86,9 @@ impl Uploader {
         options: UploaderOptions,
     ) -> Uploader {
         let requests = Semaphore::new(options.requests_max.max(1));
-        Uploader { remote, log, budget, requests, fetching: Semaphore::new(1), rng, options }
+        let part_memory = PartMemory::new(budget.limit_bytes() / IDLE_SHARE);
+        let fetching = Semaphore::new(1);
+        Uploader { remote, log, budget, requests, part_memory, fetching, rng, options }
     }
 
     /// An id for an upload: practically no other upload ever has it.
@@ -98,7 +105,8 @@ impl Uploader {
         let mut metadata = job.metadata.clone();
         metadata.insert(UPLOAD_ID.to_owned(), job.id.to_owned());
         let options = PutOptions { condition: job.condition.clone(), metadata };
-        let sending = Sending { sealed, job, options: &options };
+        let buffers = &self.part_memory.buffers();
+        let sending = Sending { buffers, sealed, job, options: &options };
         let grid = job.begun.map_or_else(|| self.grid(), |begun| begun.grid);
         let planned = self.plan(&grid, sealed.size(), (sealed.unchanged(), job.original));
         if let (Some(begun), Plan::Whole | Plan::TooLarge) = (job.begun, &planned) {
@@ -310,7 +318,7 @@ impl Uploader {
         let missing = runs(sending.sealed.missing(), range);
         if missing.is_empty() {
             let memory = self.budget.acquire(range.len()).await;
-            return Ok((Some(memory), read_sealed(sending.sealed, range, Vec::new()).await?));
+            return Ok((Some(memory), read_sealed(sending, range, Vec::new()).await?));
         }
         // Fetching takes of the same budget as what is fetched for. So one part at a time is fetched
         // for outside of it: who holds some of it never waits for more.
@@ -321,7 +329,7 @@ impl Uploader {
             fetched.push((run.start(), base.read_just(run).await?));
         }
         let memory = self.budget.acquire(range.len()).await;
-        Ok((Some(memory), read_sealed(sending.sealed, range, fetched).await?))
+        Ok((Some(memory), read_sealed(sending, range, fetched).await?))
     }
 }
 
@@ -353,14 +361,14 @@ const READ_HERE_BYTES_MAX: u64 = 64 << 10;
 /// Reads a part off the disk, a large one away from the threads that drive the network, all but what is in
 /// `fetched`.
 async fn read_sealed(
-    sealed: &Arc<Sealed>,
+    sending: &Sending<'_>,
     range: ByteRange,
     fetched: Vec<(u64, Vec<u8>)>,
 ) -> Result<Bytes> {
-    let sealed = Arc::clone(sealed);
+    let (sealed, buffers) = (Arc::clone(sending.sealed), Arc::clone(sending.buffers));
     let read = move || {
         let len = usize::try_from(range.len()).expect("parts fit in memory");
-        let mut buffer = in_large_pages(vec![0; len]);
+        let mut buffer = buffers.take(len);
         let index = |at: u64| usize::try_from(at - range.start()).expect("parts fit in memory");
         let mut at = range.start();
         for (start, bytes) in fetched {
