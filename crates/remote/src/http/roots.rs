@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use aws_sdk_s3::config::SharedHttpClient;
+use aws_smithy_types::base64;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
@@ -32,11 +33,6 @@ impl CaBundle {
         if roots.is_empty() { Err(CaBundleError) } else { Ok(bundle) }
     }
 
-    /// The file's text.
-    pub(crate) fn pem(&self) -> Vec<u8> {
-        self.0.to_vec()
-    }
-
     fn add_to(&self, roots: &mut RootCertStore) -> Result<(), CaBundleError> {
         for certificate in CertificateDer::pem_slice_iter(&self.0) {
             let certificate = certificate.map_err(|_| CaBundleError)?;
@@ -46,8 +42,9 @@ impl CaBundle {
     }
 }
 
-/// Whose certificates are believed: the machine's own authorities, and those of a bundle. They are read once, by
-/// whom they are needed first; clones share them, for they are larger than all else that a client is.
+/// Whose certificates are believed: the machine's own authorities, or Mozilla's where it has none, and those of a
+/// bundle. They are read once, by whom they are needed first; clones share them, for they are larger than all else
+/// that a client is.
 #[derive(Clone, Default)]
 pub struct Authorities {
     bundle: Option<CaBundle>,
@@ -67,8 +64,11 @@ impl Authorities {
         Authorities { bundle, read: Arc::default() }
     }
 
-    pub(crate) fn bundle(&self) -> Option<&CaBundle> {
-        self.bundle.as_ref()
+    /// All of them, each in PEM.
+    pub(crate) fn pems(&self) -> Vec<Vec<u8>> {
+        let mut pems: Vec<Vec<u8>> = or_known(own()).iter().map(|one| pem(one)).collect();
+        pems.extend(self.bundle.iter().map(|bundle| bundle.0.to_vec()));
+        pems
     }
 
     /// How to speak TLS with who is believed.
@@ -78,7 +78,7 @@ impl Authorities {
             ClientConfig::builder_with_provider(provider)
                 .with_safe_default_protocol_versions()
                 .expect("ring has the protocol versions that rustls thinks safe")
-                .with_root_certificates(roots(self.bundle()))
+                .with_root_certificates(roots(self.bundle.as_ref()))
                 .with_no_client_auth()
         };
         self.read.tls.get_or_init(make).clone()
@@ -104,26 +104,61 @@ impl fmt::Debug for Authorities {
     }
 }
 
-/// The machine's own authorities, and those of `ca_bundle`.
+/// Who is believed besides those of `ca_bundle`, and they.
 fn roots(ca_bundle: Option<&CaBundle>) -> RootCertStore {
-    let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(found.certs);
+    roots.add_parsable_certificates(or_known(own()));
     if let Some(bundle) = ca_bundle {
         bundle.add_to(&mut roots).expect("it was read before");
     }
-    if taken == 0 && ca_bundle.is_none() {
-        // Stores on plain HTTP can be used all the same; with TLS no one will be believed.
-        tracing::warn!(errors = ?found.errors, "this machine has no root certificates");
-    }
     roots
+}
+
+/// The machine's own authorities, as far as they can be read.
+fn own() -> Vec<CertificateDer<'static>> {
+    let mut found = rustls_native_certs::load_native_certs();
+    // One that nobody can read must not keep others out, nor stand for any.
+    found.certs.retain(|certificate| RootCertStore::empty().add(certificate.clone()).is_ok());
+    if found.certs.is_empty() {
+        tracing::info!(errors = ?found.errors, "no certificates of authorities here: Mozilla's are believed");
+    }
+    found.certs
+}
+
+/// `own`, or, where a machine has none, as most images of containers, those that Mozilla believes.
+fn or_known(own: Vec<CertificateDer<'static>>) -> Vec<CertificateDer<'static>> {
+    if own.is_empty() { webpki_root_certs::TLS_SERVER_ROOT_CERTS.to_vec() } else { own }
+}
+
+fn pem(certificate: &CertificateDer<'_>) -> Vec<u8> {
+    let text = base64::encode(certificate);
+    format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n").into_bytes()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::{Authorities, CaBundle, CaBundleError};
+    use rustls::RootCertStore;
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+
+    use super::{Authorities, CaBundle, CaBundleError, or_known, pem};
+
+    #[test]
+    fn a_machine_without_authorities_believes_mozillas_and_another_its_own() {
+        let known = or_known(Vec::new());
+        let (taken, refused) = RootCertStore::empty().add_parsable_certificates(known.clone());
+        assert!(100 < taken && refused == 0, "{taken} and {refused}");
+        assert_eq!(or_known(known[..1].to_vec()), known[..1]);
+    }
+
+    #[test]
+    fn an_authority_is_the_same_in_pem() {
+        let known = or_known(Vec::new());
+        let read = CertificateDer::from_pem_slice(&pem(&known[0])).unwrap();
+        assert_eq!(read, known[0]);
+    }
 
     #[test]
     fn clones_read_certificates_once() {

@@ -358,11 +358,11 @@ pub(super) fn http_client(authorities: &Authorities) -> SharedHttpClient {
 }
 
 fn new_http_client(authorities: &Authorities) -> SharedHttpClient {
-    let own = tls::TrustStore::default();
-    let believed = match authorities.bundle() {
-        Some(bundle) => own.with_pem_certificate(bundle.pem()),
-        None => own,
-    };
+    // The library asks the machine by itself, and trips over one that has none.
+    let mut believed = tls::TrustStore::empty();
+    for pem in authorities.pems() {
+        believed.add_pem_certificate(pem);
+    }
     let tls_context = tls::TlsContext::builder().with_trust_store(believed).build();
     let tls_context = tls_context.expect("it has nothing that could be wrong");
     let [proxied, straight] = [ProxyConfig::from_env(), ProxyConfig::disabled()]
