@@ -217,6 +217,34 @@ fn the_status_of_a_task_comes_when_all_else_is_in_the_bucket() {
 }
 
 #[test]
+fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input");
+    let launcher = Launcher::of(&bucket);
+    let member = "work/01/member";
+    let folder = launcher.top().join("s3").join(bucket.name()).join(member);
+    let folder = folder.to_str().unwrap();
+    let script = format!(
+        "### outputs:\n### - 'link.out'\n### ...\ncd {folder}\ntrap 'printf $? > .exitcode' EXIT\n\
+         ln -s {}/s3/{}/data/in.txt link.out\n",
+        launcher.top().display(),
+        bucket.name()
+    );
+    bucket.put(&format!("{member}/.command.run"), script.as_bytes());
+    let array = format!(
+        "array=( /nowhere {folder} )\nexport nxf_array_task_dir=${{array[NUMBER - 1]}}\n\
+         bash $nxf_array_task_dir/.command.run\n"
+    );
+    bucket.put(&format!("{WORK}/.command.sh"), array.as_bytes());
+    let body = "bash .command.sh";
+    let ran = run(launcher.task(&bucket, &[], "", body).env("NUMBER", "2"), WITHIN);
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
+    assert_eq!(bucket.get(&format!("{member}/link.out")).as_deref(), Some(&b"input"[..]));
+    assert_eq!(bucket.get(&format!("{member}/.exitcode")).as_deref(), Some(&b"0"[..]));
+    assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
+}
+
+#[test]
 fn inputs_are_on_their_way_before_anybody_reads_them() {
     let bucket = MinIo::shared().bucket();
     bucket.put("data/large", &noise(1, 3_000_000));
@@ -231,6 +259,25 @@ fn inputs_are_on_their_way_before_anybody_reads_them() {
     );
     let ran = launcher.run(&bucket, &[], stage, &body);
     assert_eq!(ran.status.code(), Some(5), "{}", ran.report());
+}
+
+#[test]
+fn a_task_that_is_told_to_end_leaves_what_it_closed_in_the_bucket() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let ready = launcher.plan.folder("ready").join("now");
+    // As when the host is taken away with a notice.
+    let body = format!(
+        "trap 'echo told > told; exit 9' TERM; echo x > out; touch {}; while :; do sleep 0.1; done",
+        ready.display()
+    );
+    let mut running = launcher.task(&bucket, &["out"], "", &body).spawn().unwrap();
+    wait::until("the task to be at work", WITHIN, || ready.exists());
+    run(Command::new("kill").args(["-TERM", &running.id().to_string()]), WITHIN).ok();
+    assert_eq!(running.wait().unwrap().code(), Some(9));
+    for (name, want) in [("out", "x\n"), ("told", "told\n"), (".exitcode", "9")] {
+        assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
+    }
 }
 
 #[test]

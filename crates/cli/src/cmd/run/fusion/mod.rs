@@ -7,6 +7,7 @@
 //!   status ◀─ unmount: .exitcode last ◀─ all else uploaded ◀─ output links become objects
 //! ```
 
+mod array;
 mod inputs;
 mod links;
 mod log;
@@ -50,6 +51,9 @@ const WORK_VARIABLE: &str = "FUSION_WORK";
 /// What a task is started by.
 const SCRIPT: &str = ".command.run";
 
+/// What that runs; of a job array, what tells its tasks apart.
+const BODY: &str = ".command.sh";
+
 /// Where all that it says is kept.
 const LOG: &str = ".command.log";
 
@@ -87,8 +91,8 @@ pub(super) struct Launch {
 
 /// What is known of a task beside its command.
 #[derive(Debug)]
-struct Task<'a> {
-    work: &'a Path,
+struct Task {
+    work: PathBuf,
     script: Script,
 }
 
@@ -154,13 +158,14 @@ impl Launch {
         let (program, arguments) = self.command.split_first().context("no command to run")?;
         let mut command = Command::new(program);
         command.args(arguments).env(MOUNT_VARIABLE, &self.top);
-        let task = self.work.as_deref().map(Task::of);
+        let log = self.work.as_deref().map(|work| work.join(LOG));
+        let task = self.work.as_deref().map(|work| Task::of(member_of_array(work)));
         let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
-        if task.is_some() {
+        if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         let ran = signals.run(&mut command, |child| {
-            task.as_ref().map(|task| Log::begin(child, &task.work.join(LOG))).transpose()
+            log.as_deref().map(|log| Log::begin(child, log)).transpose()
         });
         drop(prefetch);
         let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
@@ -177,17 +182,17 @@ impl Launch {
     }
 }
 
-impl Task<'_> {
+impl Task {
     /// What the script in the folder of a task says. One without is run all the same.
-    fn of(work: &Path) -> Task<'_> {
+    fn of(work: PathBuf) -> Task {
         let mut script = match read(&work.join(SCRIPT)) {
-            Ok(text) => Script::read(&text, work),
+            Ok(text) => Script::read(&text, &work),
             Err(_) => Script::default(),
         };
         if let Some(staging) = &script.staged_by
             && let Ok(text) = read(staging)
         {
-            script.read_staging(&text, work);
+            script.read_staging(&text, &work);
         }
         Task { work, script }
     }
@@ -203,10 +208,10 @@ impl Task<'_> {
         let outputs = Outputs::of(&self.script);
         // Nobody takes outputs from a task that failed.
         if ended.is_success() {
-            links::to_objects(self.work, top, &outputs)?;
+            links::to_objects(&self.work, top, &outputs)?;
         }
         if leftovers == Leftovers::Removed {
-            scratch::remove(self.work, &outputs);
+            scratch::remove(&self.work, &outputs);
         }
         Ok(log)
     }
@@ -218,6 +223,13 @@ impl Task<'_> {
             None
         })
     }
+}
+
+/// The folder of the task that runs here: another one if `work` is that of a job array.
+fn member_of_array(work: &Path) -> PathBuf {
+    let number = |name: &str| variable(name)?.to_str()?.parse().ok();
+    let member = read(&work.join(BODY)).ok().and_then(|text| array::member(&text, number));
+    member.unwrap_or_else(|| work.to_owned())
 }
 
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
