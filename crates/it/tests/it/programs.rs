@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Mount, python, run};
+use testkit::{MinIo, Mount, Plan, Scratch, python, run, same_trees};
 
 use crate::{mounted, mounted_with};
 
@@ -213,6 +213,37 @@ fn a_geotiff_is_changed_in_place() {
     python_script("geotiff.py", &[OsStr::new("write"), path.as_os_str()]);
     let mount = remounted(mount);
     python_script("geotiff.py", &[OsStr::new("check"), mount.join("image.tif").as_os_str()]);
+}
+
+#[test]
+fn ten_processors_of_scenes_at_once_make_in_place_what_they_make_on_a_disk() {
+    let bucket = MinIo::shared().bucket();
+    let local = Scratch::new();
+    let names: Vec<String> = (0..10).map(|number| format!("S2A_MSIL1C_{number}.SAFE")).collect();
+    let folders: Vec<_> = names.iter().map(|name| local.path().join(name)).collect();
+    let folders: Vec<&OsStr> = folders.iter().map(|folder| folder.as_os_str()).collect();
+    python_script("scene.py", &[&[OsStr::new("make"), OsStr::new("256")], &*folders].concat());
+    let mount = Plan::of(&bucket).flags(["--profile", "pipeline"]).mount();
+    bash(local.path(), r#"cp -r -- *.SAFE "$1""#, &[mount.path().as_os_str()]);
+    python_script("scene.py", &[&[OsStr::new("process")], &*folders].concat());
+    // With nothing of them here.
+    mount.umount();
+    let mount = Plan::of(&bucket).flags(["--profile", "pipeline"]).mount();
+    let all = r#"
+        for scene in *_MSIL1C_*.SAFE; do "$1" "$2" process "$scene" & started+=($!); done
+        for one in "${started[@]}"; do wait "$one"; done
+    "#;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("py/scene.py");
+    bash(mount.path(), all, &[python().as_os_str(), script.as_os_str()]);
+    same_trees(local.path(), mount.path());
+    let mount = remounted(mount);
+    same_trees(local.path(), mount.path());
+    mount.umount();
+    let keys = bucket.keys();
+    assert!(
+        !keys.iter().any(|key| key.contains("unfinished") || key.contains(".part.")),
+        "{keys:?}"
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod least;
 mod memory;
 mod reads;
 mod report;
+mod scenes;
 mod small;
 mod tasks;
 mod writes;
@@ -78,6 +79,7 @@ fn main() {
     if is_wanted("tasks") {
         report.chapter("Tasks");
         tasks::tiny_files(&bucket, &mut kept, &mut report);
+        scenes::at_once(&bucket, &mut kept, &mut report);
     }
     if is_wanted("writes") {
         report.chapter("Writes");
