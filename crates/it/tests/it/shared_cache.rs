@@ -1,10 +1,11 @@
 //! Two mounts of one bucket over one local state.
 
 use std::fs;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use testkit::{
-    Bucket, MinIo, Mount, Plan, Shape, SlowLink, append, noise, overwrite, wait, write_new,
+    Bucket, MinIo, Mount, Plan, Shape, SlowLink, append, is_long, noise, overwrite, wait, write_new,
 };
 
 use crate::{SOON, TTL, mounted};
@@ -96,6 +97,34 @@ fn mounts_that_read_the_same_file_at_once_fetch_it_once() {
     // On the wire there are heads of answers, too.
     let carried = link.answer_bytes() - before;
     assert!(carried < bytes.len() as u64 * 101 / 100, "{carried} bytes for {}", bytes.len());
+}
+
+#[test]
+fn twenty_tasks_at_once_fetch_a_reference_once() {
+    const TASKS: usize = 20;
+    let reference_bytes = if is_long() { 1 << 30 } else { 64 << 20 };
+    let minio = MinIo::shared();
+    let bucket = minio.bucket();
+    let shape = Shape { latency: Duration::from_millis(20), ..Shape::default() };
+    let link = SlowLink::to(minio.address(), shape);
+    let plan = Plan::of(&bucket);
+    let local = plan.folder("local").join("reference");
+    fs::write(&local, noise(7, reference_bytes)).unwrap();
+    bucket.put_file("reference", &local);
+    let before = link.answer_bytes();
+    let started = (0..TASKS).map(|_| {
+        // A process, a mount and a daemon for each, and nothing in common but the state folder.
+        let mut task = plan.command(["run", "--path-style", "--region", "us-east-1"]);
+        task.args(["--endpoint", &link.endpoint(), "--cache-dir"]).arg(plan.state());
+        task.args([&*bucket.url(), "--", "cmp", "reference"]).arg(&local);
+        task.stdin(Stdio::null()).spawn().unwrap()
+    });
+    let mut started: Vec<Child> = started.collect();
+    let ended = started.iter_mut().map(|task| task.wait().unwrap().success());
+    assert_eq!(ended.collect::<Vec<_>>(), [true; TASKS]);
+    let (carried, once) = (link.answer_bytes() - before, reference_bytes as u64);
+    // On the wire there are heads of answers and listings, too, and what was asked for twice since it was late.
+    assert!((once..once * 105 / 100).contains(&carried), "{carried} bytes for {once}");
 }
 
 #[test]
