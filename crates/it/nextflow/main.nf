@@ -1,5 +1,5 @@
-// Reads of made-up samples, trimmed, aligned and called: tasks of real tools, files of all sizes, a link as an
-// output, and a task that is killed when it is tried first.
+// Reads of made-up samples, trimmed, aligned, called and counted: tasks of real tools, files of all sizes, a folder
+// and a link as outputs, and a task that is killed when it is tried first.
 
 process READS {
     input:
@@ -27,6 +27,41 @@ process TRIM {
     """
 }
 
+// A folder, which every sample takes.
+process INDEX {
+    input:
+    path reference
+
+    output:
+    path 'index'
+
+    script:
+    """
+    samtools faidx $reference
+    for start in 1 5001 10001 15001 20001 25001; do
+        samtools faidx $reference chr1:\$start-\$((start + 4999)) | sed "1s/.*/>t\$start/"
+    done > transcripts.fa
+    salmon index --threads 1 -t transcripts.fa -i index
+    """
+}
+
+process QUANTIFY {
+    publishDir "$params.out/counts", mode: 'copy'
+
+    input:
+    tuple val(sample), path(reads)
+    path index
+
+    output:
+    path "${sample}.sf"
+
+    script:
+    """
+    salmon quant --threads 1 -i $index -l A -1 trimmed.1.fq -2 trimmed.2.fq -o quant
+    mv quant/quant.sf ${sample}.sf
+    """
+}
+
 process ALIGN {
     input:
     tuple val(sample), path(reads), path(reference)
@@ -43,6 +78,8 @@ process ALIGN {
 
 // What hands its input on hands on a link.
 process PASS {
+    publishDir "$params.out/passed", mode: 'copy', pattern: 'passed.bam', saveAs: { "${sample}.bam" }
+
     input:
     tuple val(sample), path(bam), path(index)
 
@@ -111,7 +148,9 @@ workflow {
     reference = file(params.reference)
     samples = Channel.of(1..(params.samples as int)).map { "s$it".toString() }
     reads = READS(samples.map { tuple(it, reference) })
-    aligned = ALIGN(TRIM(reads).map { sample, trimmed -> tuple(sample, trimmed, reference) })
+    trimmed = TRIM(reads)
+    QUANTIFY(trimmed, INDEX(reference))
+    aligned = ALIGN(trimmed.map { sample, files -> tuple(sample, files, reference) })
     calls = CALL(PASS(aligned).map { sample, bam, index -> tuple(sample, bam, index, reference) })
     SUMMARY(calls.collect(), KILLED())
 }

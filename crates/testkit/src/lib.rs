@@ -4,6 +4,7 @@
 mod bucket;
 mod clouds;
 mod command;
+mod containers;
 mod dialog;
 mod disk;
 mod faults;
@@ -31,6 +32,7 @@ pub mod wait;
 pub use bucket::{Bucket, Object};
 pub use clouds::{Cloud, Emulator};
 pub use command::{Finished, run, text};
+pub use containers::Containers;
 pub use disk::SmallDisk;
 pub use faults::{Fault, Faults, Weather};
 pub use files::{
@@ -44,10 +46,10 @@ pub use map::SharedMap;
 pub use minio::MinIo;
 pub use moto::Moto;
 pub use mount::{Attempt, Mount, Plan, mounted_at};
-pub use nextflow::nextflow;
+pub use nextflow::{nextflow, nextflow_of_buckets};
 pub use noise::noise;
 pub use parrot::Parrot;
-pub use place::{Scratch, dev_dir, is_long, python, quayfs, root_folder, tool};
+pub use place::{Scratch, dev_dir, engine, is_long, python, quayfs, root_folder, tool};
 pub use program::{Opening, Program};
 pub use promises::{Account, Moves, Writer};
 pub use tls::Tls;

@@ -54,6 +54,13 @@ pub fn python() -> PathBuf {
     path
 }
 
+/// A workflow engine that `scripts/setup` installed.
+pub fn engine(name: &str) -> PathBuf {
+    let path = dev_dir().join("engines/bin").join(name);
+    assert!(path.is_file(), "no {name} at {}: run scripts/setup", path.display());
+    path
+}
+
 /// The folder of the checkout.
 pub fn root_folder() -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();

@@ -25,6 +25,7 @@ mod crash;
 mod docs;
 mod doctor;
 mod editing;
+mod engines;
 mod exercise;
 mod failing_store;
 mod faults;

@@ -7,21 +7,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Bucket, MinIo, Plan, Scratch, is_long, nextflow, noise, root_folder, run};
+use testkit::{
+    Bucket, Containers, MinIo, Plan, Scratch, is_long, nextflow, nextflow_of_buckets, noise,
+    root_folder, run,
+};
 
 use crate::fusion::Launcher;
 
 /// A run with all its tasks, on a machine that is busy.
-const WITHIN: Duration = Duration::from_mins(8);
+const WITHIN: Duration = Duration::from_mins(12);
+const SAMPLES_IN_CONTAINERS: usize = 8;
+const SAMPLES_AT_LENGTH: usize = 17;
 
-/// Five tasks each, and two more.
-fn samples() -> usize {
-    if is_long() { 12 } else { 2 }
-}
-
-/// What the pipeline needs, below a folder that is a bucket.
+/// The pipeline, and where it finds and leaves files.
 struct Pipeline {
-    bucket: PathBuf,
+    samples: usize,
+    project: PathBuf,
+    // A folder or a URL.
+    bucket: String,
     home: Scratch,
 }
 
@@ -32,31 +35,77 @@ struct Done {
     cached: usize,
 }
 
+/// As many as asked for, or, where there is time, enough for more than a hundred tasks.
+fn samples(short: usize) -> usize {
+    if is_long() { SAMPLES_AT_LENGTH } else { short }
+}
+
+fn settings_folder() -> PathBuf {
+    root_folder().join("crates/it/nextflow")
+}
+
+/// What all samples are made from.
+fn reference() -> String {
+    let letters = noise(7, 30_000).iter().map(|byte| b"ACGT"[usize::from(byte % 4)]).collect();
+    format!(">chr1\n{}\n", String::from_utf8(letters).unwrap())
+}
+
+/// Puts the pipeline itself, with its scripts, into a folder.
+fn install(project: &Path) {
+    fs::create_dir_all(project.join("bin")).unwrap();
+    for name in ["main.nf", "bin/count-calls.sh"] {
+        fs::copy(settings_folder().join(name), project.join(name)).unwrap();
+    }
+}
+
 impl Pipeline {
-    /// Puts the pipeline itself, with its scripts, and the data into the bucket, through the mount.
-    fn new(bucket: &Path) -> Pipeline {
-        let from = root_folder().join("crates/it/nextflow");
-        let (project, home) = (bucket.join("project"), Scratch::new());
-        fs::create_dir_all(project.join("bin")).unwrap();
-        for name in ["main.nf", "bin/count-calls.sh"] {
-            fs::copy(from.join(name), project.join(name)).unwrap();
-        }
-        let letters = noise(7, 30_000).iter().map(|byte| b"ACGT"[usize::from(byte % 4)]).collect();
-        let sequence = String::from_utf8(letters).unwrap();
+    /// With all in the bucket, which is a folder.
+    fn in_folder(samples: usize, bucket: &Path) -> Pipeline {
+        let project = bucket.join("project");
+        install(&project);
         fs::create_dir(bucket.join("data")).unwrap();
-        fs::write(bucket.join("data/reference.fa"), format!(">chr1\n{sequence}\n")).unwrap();
-        Pipeline { bucket: bucket.to_owned(), home }
+        fs::write(bucket.join("data/reference.fa"), reference()).unwrap();
+        let bucket = bucket.to_str().unwrap().to_owned();
+        Pipeline { samples, project, bucket, home: Scratch::new() }
     }
 
-    fn run(&self, java: Command, config: &str, more: &[&str]) -> Done {
-        let mut command = nextflow(java, &self.home.path().join("home"));
+    /// With all in the bucket, for a head that asks the store for it; what begins it is here as well.
+    fn of_bucket(samples: usize, bucket: &Bucket<'_>) -> Pipeline {
+        let mount = Plan::of(bucket).mount();
+        let pipeline = Pipeline::in_folder(samples, mount.path());
+        mount.umount();
+        let project = pipeline.home.folder("project");
+        install(&project);
+        Pipeline { project, bucket: bucket.url(), ..pipeline }
+    }
+
+    /// The same, told by another path.
+    fn seen_at(self, bucket: &Path) -> Pipeline {
+        Pipeline {
+            project: bucket.join("project"),
+            bucket: bucket.to_str().unwrap().to_owned(),
+            ..self
+        }
+    }
+
+    /// How many tasks it has; the one that is killed is submitted twice.
+    fn tasks(&self) -> usize {
+        6 * self.samples + 3
+    }
+
+    fn home(&self) -> PathBuf {
+        self.home.folder("home")
+    }
+
+    fn run(&self, mut command: Command, config: &str, more: &[&str]) -> Done {
+        let bucket = &self.bucket;
         command.current_dir(self.home.path());
-        command.arg("run").arg(self.bucket.join("project/main.nf"));
-        command.arg("-c").arg(root_folder().join("crates/it/nextflow").join(config));
-        command.arg("-work-dir").arg(self.bucket.join("work"));
-        command.arg("--out").arg(self.bucket.join("results"));
-        command.arg("--reference").arg(self.bucket.join("data/reference.fa"));
-        command.args(["--samples", &samples().to_string()]).args(more);
+        command.arg("run").arg(self.project.join("main.nf"));
+        command.arg("-c").arg(settings_folder().join(config));
+        command.args(["-work-dir", &format!("{bucket}/work")]);
+        command.args(["--out", &format!("{bucket}/results")]);
+        command.args(["--reference", &format!("{bucket}/data/reference.fa")]);
+        command.args(["--samples", &self.samples.to_string()]).args(more);
         let finished = run(&mut command, WITHIN);
         let log = fs::read_to_string(self.home.path().join(".nextflow.log")).unwrap_or_default();
         assert!(finished.status.success(), "{}\n{log}", finished.report());
@@ -64,19 +113,34 @@ impl Pipeline {
         // One that is tried again is re-submitted.
         Done { submitted: count("ubmitted process"), cached: count("] Cached process") }
     }
-}
 
-/// What the pipeline published, by another client.
-fn check_results(bucket: &Bucket<'_>) {
-    let names = (1..=samples()).map(|number| format!("s{number}.vcf.gz")).collect::<Vec<_>>();
-    let mut lines: Vec<String> = names.iter().map(|name| format!("{name} calls\n")).collect();
-    lines.sort();
-    let summary = bucket.get("results/summary.txt").unwrap();
-    // The task that was killed won when it was tried again.
-    assert_eq!(String::from_utf8(summary).unwrap(), format!("{}2\n", lines.concat()));
-    for name in names {
-        let calls = bucket.get(&format!("results/calls/{name}")).unwrap();
-        assert_eq!(calls[..2], [0x1f, 0x8b], "{name} is compressed");
+    /// Runs it, and once more, when nothing is left to do.
+    fn run_and_resume(&self, command: impl Fn() -> Command, config: &str) {
+        let done = self.run(command(), config, &[]);
+        assert_eq!(done, Done { submitted: self.tasks() + 1, cached: 0 });
+        let again = self.run(command(), config, &["-resume"]);
+        assert_eq!(again, Done { submitted: 0, cached: self.tasks() });
+    }
+
+    /// What it published, by another client.
+    fn check_results(&self, bucket: &Bucket<'_>) {
+        let names = (1..=self.samples).map(|number| format!("s{number}"));
+        let names = names.collect::<Vec<_>>();
+        let mut lines: Vec<String> =
+            names.iter().map(|name| format!("{name}.vcf.gz calls\n")).collect();
+        lines.sort();
+        let summary = bucket.get("results/summary.txt").unwrap();
+        // The task that was killed won when it was tried again.
+        assert_eq!(String::from_utf8(summary).unwrap(), format!("{}2\n", lines.concat()));
+        let get = |name: &str| bucket.get(&format!("results/{name}")).unwrap();
+        for name in names {
+            // The second is what the output of its task is a link to.
+            for compressed in [format!("calls/{name}.vcf.gz"), format!("passed/{name}.bam")] {
+                assert_eq!(get(&compressed)[..2], [0x1f, 0x8b], "{compressed}");
+            }
+            let counts = String::from_utf8(get(&format!("counts/{name}.sf"))).unwrap();
+            assert_eq!(counts.lines().count(), 7, "a heading, and six transcripts: {counts}");
+        }
     }
 }
 
@@ -95,48 +159,10 @@ fn tasks(bucket: &Bucket<'_>) -> BTreeMap<String, Vec<String>> {
     tasks
 }
 
-#[test]
-fn a_work_folder_on_a_mount_is_as_good_as_one_on_a_disk() {
-    let bucket = MinIo::shared().bucket();
-    let mount = Plan::of(&bucket).flags(["--profile", "pipeline"]).mount();
-    let pipeline = Pipeline::new(mount.path());
-    let java = || mount.plan().other_command(OsStr::new("java"));
-    let all = 5 * samples() + 2;
-    // The one that is killed is submitted twice.
-    let done = pipeline.run(java(), "local.config", &[]);
-    assert_eq!(done, Done { submitted: all + 1, cached: 0 });
-    let again = pipeline.run(java(), "local.config", &["-resume"]);
-    assert_eq!(again, Done { submitted: 0, cached: all });
-    mount.umount();
-    check_results(&bucket);
-}
-
-#[test]
-fn tasks_by_the_launcher_have_mounts_of_their_own_and_leave_all_in_the_bucket() {
-    let bucket = MinIo::shared().bucket();
-    let launcher = Launcher::of(&bucket);
-    fs::create_dir(launcher.top()).unwrap();
-    // What starts tasks closes their scripts in the bucket before they begin on other hosts.
-    let head = Plan::of(&bucket).instead_of_url("all").at(&launcher.top()).mount();
-    let pipeline = Pipeline::new(&launcher.top().join("s3").join(bucket.name()));
-    let jobs = pipeline.home.folder("jobs");
-    let cluster = root_folder().join("crates/it/nextflow/cluster");
-    let java = || {
-        let mut java = launcher.plan().other_command(OsStr::new("bash"));
-        java.args(["-c", r#"PATH=$0:$PATH exec java "$@""#]).arg(&cluster);
-        java.env("JOBS", &jobs).env("TOP", launcher.top()).env("LAUNCHER", launcher.program());
-        java
-    };
-    let all = 5 * samples() + 2;
-    let done = pipeline.run(java(), "launcher.config", &[]);
-    assert_eq!(done, Done { submitted: all + 1, cached: 0 });
-    let again = pipeline.run(java(), "launcher.config", &["-resume"]);
-    assert_eq!(again, Done { submitted: 0, cached: all });
-    head.umount();
-    check_results(&bucket);
-
-    let tasks = tasks(&bucket);
-    assert_eq!(tasks.len(), all + 1);
+/// What tasks that the launcher ran have left.
+fn check_tasks(bucket: &Bucket<'_>, pipeline: &Pipeline) {
+    let tasks = tasks(bucket);
+    assert_eq!(tasks.len(), pipeline.tasks() + 1);
     let has = |names: &[String], name: &str| names.iter().any(|other| other == name);
     let ended = tasks.values().filter(|names| has(names, ".exitcode")).count();
     assert_eq!(ended, tasks.len() - 1, "the one that was killed has left no status");
@@ -150,5 +176,114 @@ fn tasks_by_the_launcher_have_mounts_of_their_own_and_leave_all_in_the_bucket() 
             passed += 1;
         }
     }
-    assert_eq!(passed, samples());
+    assert_eq!(passed, pipeline.samples);
+}
+
+#[test]
+fn a_work_folder_on_a_mount_is_as_good_as_one_on_a_disk() {
+    let bucket = MinIo::shared().bucket();
+    let mount = Plan::of(&bucket).flags(["--profile", "pipeline"]).mount();
+    let pipeline = Pipeline::in_folder(samples(2), mount.path());
+    let java = || mount.plan().other_command(OsStr::new("java"));
+    pipeline.run_and_resume(|| nextflow(java(), &pipeline.home()), "local.config");
+    mount.umount();
+    pipeline.check_results(&bucket);
+}
+
+/// What makes a command of ours see a cluster, whose hosts are what the program `host` does.
+fn in_cluster(command: &mut Command, host: &str, launcher: &Launcher, jobs: &Path) {
+    let cluster = settings_folder().join("cluster");
+    let mut path = cluster.clone().into_os_string();
+    path.push(":/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    command.env("PATH", path).env("HOST", cluster.join(host)).env("JOBS", jobs);
+    command.env("LAUNCHER", launcher.program()).env("TOP", launcher.top());
+}
+
+/// A world of mounts of its own for what follows, with `top` at `/fusion`: nobody else sees it there.
+fn at_fusion(plan: &Plan, top: &Path) -> Command {
+    let mut command = plan.other_command(OsStr::new("unshare"));
+    command.args(["--mount", "--propagation", "private", "bash", "-c"]);
+    command.arg(r#"mount --bind "$0" /fusion && exec java "$@""#).arg(top);
+    command
+}
+
+#[test]
+fn tasks_by_the_launcher_have_mounts_of_their_own_and_leave_all_in_the_bucket() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    fs::create_dir(launcher.top()).unwrap();
+    // What starts tasks closes their scripts in the bucket before they begin on other hosts.
+    let head = Plan::of(&bucket).instead_of_url("all").at(&launcher.top()).mount();
+    let pipeline = Pipeline::in_folder(samples(2), &launcher.top().join("s3").join(bucket.name()));
+    let jobs = pipeline.home.folder("jobs");
+    let java = || {
+        let mut java = launcher.plan().other_command(OsStr::new("java"));
+        in_cluster(&mut java, "apart", &launcher, &jobs);
+        java
+    };
+    pipeline.run_and_resume(|| nextflow(java(), &pipeline.home()), "launcher.config");
+    head.umount();
+    pipeline.check_results(&bucket);
+    check_tasks(&bucket, &pipeline);
+}
+
+#[test]
+fn a_mount_at_fusion_is_passed_into_the_containers_of_tasks() {
+    let bucket = MinIo::shared().bucket();
+    let containers = Containers::new();
+    let plan = Plan::of(&bucket).instead_of_url("all");
+    let mount = plan.flags(["--profile", "pipeline", "--commit-last", ".exitcode"]).mount();
+    let place = Path::new("s3").join(bucket.name());
+    let pipeline = Pipeline::in_folder(samples(SAMPLES_IN_CONTAINERS), &mount.join(&place));
+    let pipeline = pipeline.seen_at(&Path::new("/fusion").join(place));
+    let java = || {
+        let mut java = at_fusion(mount.plan(), mount.path());
+        java.envs(containers.env());
+        java
+    };
+    pipeline.run_and_resume(|| nextflow(java(), &pipeline.home()), "containers.config");
+    mount.umount();
+    pipeline.check_results(&bucket);
+    assert_eq!(tasks(&bucket).len(), pipeline.tasks() + 1);
+}
+
+#[test]
+fn the_launcher_mounts_in_the_container_of_each_task() {
+    let bucket = MinIo::shared().bucket();
+    let containers = Containers::new();
+    let launcher = Launcher::of(&bucket);
+    fs::create_dir(launcher.top()).unwrap();
+    let head = Plan::of(&bucket).instead_of_url("all").at(&launcher.top()).mount();
+    let place = Path::new("s3").join(bucket.name());
+    let pipeline = Pipeline::in_folder(samples(2), &launcher.top().join(&place));
+    let pipeline = pipeline.seen_at(&Path::new("/fusion").join(place));
+    let jobs = pipeline.home.folder("jobs");
+    let java = || {
+        let mut java = at_fusion(launcher.plan(), &launcher.top());
+        in_cluster(&mut java, "contained", &launcher, &jobs);
+        java.envs(containers.env());
+        java
+    };
+    pipeline.run_and_resume(|| nextflow(java(), &pipeline.home()), "launcher.config");
+    head.umount();
+    pipeline.check_results(&bucket);
+    check_tasks(&bucket, &pipeline);
+}
+
+#[test]
+fn with_its_work_folder_in_a_bucket_nextflow_starts_the_launcher_in_containers() {
+    let bucket = MinIo::shared().bucket();
+    let containers = Containers::new();
+    let launcher = Launcher::of(&bucket);
+    let pipeline = Pipeline::of_bucket(samples(SAMPLES_IN_CONTAINERS), &bucket);
+    let java = || {
+        let mut java = launcher.plan().other_command(OsStr::new("java"));
+        java.env("FUSION_ENABLED", "true").env("BUCKET", bucket.name());
+        java.env("LAUNCHER", launcher.program()).envs(containers.env());
+        java
+    };
+    let nextflow = || nextflow_of_buckets(java(), &pipeline.home());
+    pipeline.run_and_resume(nextflow, "fusion.config");
+    pipeline.check_results(&bucket);
+    check_tasks(&bucket, &pipeline);
 }
