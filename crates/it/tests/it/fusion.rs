@@ -226,7 +226,7 @@ fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
     let folder = folder.to_str().unwrap();
     let script = format!(
         "### outputs:\n### - 'link.out'\n### ...\ncd {folder}\ntrap 'printf $? > .exitcode' EXIT\n\
-         ln -s {}/s3/{}/data/in.txt link.out\n",
+         ln -s {}/s3/{}/data/in.txt link.out\necho done\n",
         launcher.top().display(),
         bucket.name()
     );
@@ -239,8 +239,10 @@ fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
     let body = "bash .command.sh";
     let ran = run(launcher.task(&bucket, &[], "", body).env("NUMBER", "2"), WITHIN);
     assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
-    assert_eq!(bucket.get(&format!("{member}/link.out")).as_deref(), Some(&b"input"[..]));
-    assert_eq!(bucket.get(&format!("{member}/.exitcode")).as_deref(), Some(&b"0"[..]));
+    for (name, want) in [("link.out", "input"), (".exitcode", "0"), (".command.log", "done\n")] {
+        let found = bucket.get(&format!("{member}/{name}"));
+        assert_eq!(found.as_deref(), Some(want.as_bytes()), "{name}");
+    }
     assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
 }
 

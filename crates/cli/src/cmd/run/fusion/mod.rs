@@ -158,8 +158,9 @@ impl Launch {
         let (program, arguments) = self.command.split_first().context("no command to run")?;
         let mut command = Command::new(program);
         command.args(arguments).env(MOUNT_VARIABLE, &self.top);
-        let log = self.work.as_deref().map(|work| work.join(LOG));
         let task = self.work.as_deref().map(|work| Task::of(member_of_array(work)));
+        // Many hosts at a time are in the folder of an array, and one log for all would be changed under them.
+        let log = task.as_ref().map(|task| task.work.join(LOG));
         let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
         if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
