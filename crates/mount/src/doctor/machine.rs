@@ -17,10 +17,6 @@ const WORKS_SINCE: (u32, u32) = (5, 4);
 const FILES_GOOD: u64 = 65_536;
 const FILES_MIN: u64 = 4_096;
 
-/// How long a virtual machine's idle processor looks for work before it gives itself up, in nanoseconds, below `/sys`.
-/// 200,000 where nobody has changed it: see "Guest halt polling" in the kernel's documentation.
-const HALT_POLL: &str = "module/haltpoll/parameters/guest_halt_poll_ns";
-
 pub(super) fn look(tell: &mut impl FnMut(Finding)) {
     let is_root = rustix::process::geteuid().is_root();
     tell(kernel());
@@ -29,10 +25,6 @@ pub(super) fn look(tell: &mut impl FnMut(Finding)) {
     tell(helper(is_root));
     tell(allow_other(is_root));
     tell(open_files());
-    tell(idle_processors(
-        &setting("devices/system/cpu/cpuidle/current_governor"),
-        &setting(HALT_POLL),
-    ));
 }
 
 fn kernel() -> Finding {
@@ -134,48 +126,9 @@ fn open_files() -> Finding {
     }
 }
 
-/// A program and the daemon answer each other in turns, so that one of the two always has to be woken.
-fn idle_processors(governor: &str, halt_poll: &str) -> Finding {
-    let subject = "idle processors";
-    if (governor, halt_poll) != ("haltpoll", "0") {
-        return Finding::ok(subject, "as the kernel has them");
-    }
-    let advice = format!(
-        "as root: `echo 200000 > /sys/{HALT_POLL}`; small files are then up to twice as fast"
-    );
-    Finding::warn(
-        subject,
-        "this virtual machine gives them up at once, and waking one takes long",
-        advice,
-    )
-}
-
-/// Empty where the kernel has no such setting.
-fn setting(below_sys: &str) -> String {
-    let text = fs::read_to_string(format!("/sys/{below_sys}")).unwrap_or_default();
-    text.trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{idle_processors, version};
-    use crate::doctor::finding::Verdict;
-
-    #[test]
-    fn processors_that_are_given_up_at_once_are_told_of() {
-        for (governor, halt_poll, want) in [
-            ("haltpoll", "0", Verdict::Warn),
-            ("haltpoll", "200000", Verdict::Ok),
-            ("menu", "0", Verdict::Ok),
-            ("", "", Verdict::Ok),
-        ] {
-            assert_eq!(
-                idle_processors(governor, halt_poll).verdict,
-                want,
-                "{governor} {halt_poll}"
-            );
-        }
-    }
+    use super::version;
 
     #[test]
     fn releases_begin_with_two_numbers() {

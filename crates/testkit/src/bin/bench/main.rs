@@ -9,7 +9,6 @@
 //! `QUAYFS_BENCH_LINK=host:port`; it must lead to `QUAYFS_BENCH_STORE=host:port`, where the store
 //! then listens.
 
-mod idle;
 mod kept;
 mod least;
 mod memory;
@@ -29,7 +28,6 @@ use std::time::Duration;
 
 use testkit::{Bucket, Login, MinIo, Scratch, Shape, SlowLink, noise, run};
 
-use crate::idle::Idle;
 use crate::kept::Kept;
 use crate::report::Report;
 
@@ -62,8 +60,7 @@ fn main() {
     let folder = Scratch::new();
 
     let mut kept = Kept::default();
-    let idle = Idle::as_the_kernel_has_it();
-    let mut report = Report::new(idle.remark());
+    let mut report = Report::default();
     if is_wanted("reads") {
         report.chapter("Reads");
         reads::cold(&bucket, &endpoint, &folder, &mut report);
@@ -85,7 +82,7 @@ fn main() {
         report.chapter("Writes");
         writes::large_file(&bucket, &folder, &mut report);
         writes::edits(&bucket, &folder, &mut report);
-        writes::untar(&bucket, &folder, (&mut kept, &idle), &mut report);
+        writes::untar(&bucket, &folder, &mut kept, &mut report);
     }
     report.print();
     if let Some(page) = page {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 /// The rows of all chapters.
+#[derive(Default)]
 pub(crate) struct Report {
-    conditions: Option<String>,
     chapters: Vec<Chapter>,
 }
 
@@ -31,11 +31,6 @@ pub(crate) struct Rates {
 }
 
 impl Report {
-    /// Nothing measured yet; `conditions` are what to know of the machine.
-    pub(crate) fn new(conditions: Option<String>) -> Report {
-        Report { conditions, chapters: Vec::new() }
-    }
-
     /// What follows belongs together.
     pub(crate) fn chapter(&mut self, name: &'static str) {
         self.chapters.push(Chapter { name, rows: Vec::new(), remarks: Vec::new() });
@@ -85,9 +80,6 @@ impl Report {
     fn page(&self) -> String {
         let mut page = String::from(INTRODUCTION);
         writeln!(page, "\n{}", testkit::machine()).expect("memory");
-        if let Some(conditions) = &self.conditions {
-            writeln!(page, "\n{conditions}").expect("memory");
-        }
         for chapter in &self.chapters {
             write!(page, "\n## {}\n\n", chapter.name).expect("memory");
             page.push_str("| what | reference | quayfs | ratio |\n|---|---:|---:|---:|\n");

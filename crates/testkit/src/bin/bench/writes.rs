@@ -8,7 +8,6 @@ use std::process::Command;
 
 use testkit::{Bucket, Mount, Plan, Scratch, noise, run, wait};
 
-use crate::idle::Idle;
 use crate::kept::Kept;
 use crate::report::{Rates, Report, median, say};
 use crate::{MIB, PROBE_WITHIN, drop_caches, least, make, mib_per_second, raw, timed_by_itself};
@@ -62,12 +61,7 @@ pub(crate) fn edits(bucket: &Bucket<'_>, folder: &Scratch, report: &mut Report) 
 }
 
 /// A tree of sources comes out of its archive.
-pub(crate) fn untar(
-    bucket: &Bucket<'_>,
-    folder: &Scratch,
-    (kept, idle): (&mut Kept, &Idle),
-    report: &mut Report,
-) {
+pub(crate) fn untar(bucket: &Bucket<'_>, folder: &Scratch, kept: &mut Kept, report: &mut Report) {
     let archive = make_archive(folder);
     let (mut native, mut through, mut late, mut closed) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -86,27 +80,12 @@ pub(crate) fn untar(
             kept.umount(mount);
         }
     }
-    let as_it_was = idle.as_it_was(|| {
-        let through = least::through(kept, |dir| extract(&archive, dir));
-        let mount = Plan::of(bucket).flags(["--commit", "async"]).mount();
-        let place = mount.join("untar-as-it-was");
-        fs::create_dir(&place).expect("the mount takes a folder");
-        let late = timed(|| extract(&archive, &place));
-        kept.umount(mount);
-        (through, late)
-    });
     let [native, through, late, closed] = [native, through, late, closed].map(median);
     report.remark(format!(
         "Untar of {SOURCES} sources: {native:.2} s on the local disk, {through:.2} s in the {}, {late:.2} s \
          async, {closed:.2} s close.",
         least::NAME
     ));
-    if let Some((through, late)) = as_it_was {
-        report.remark(format!(
-            "With the machine's own setting of idle processors: {through:.2} s in the {}, {late:.2} s async.",
-            least::NAME
-        ));
-    }
     let rate = |took| f64::from(u32::try_from(SOURCES).expect("small")) / took;
     let rates = |reference, ours| Rates { reference: rate(reference), ours: rate(ours) };
     report.add("untar 3,000 sources, async, files per s", "local disk", rates(native, late));
