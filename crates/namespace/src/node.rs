@@ -59,7 +59,7 @@ pub struct SetAttr {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Size, as the bytes on this mount now have it.
+    /// Size, as the bytes on this mount now have it. When they were written is to be said with it.
     pub size: Option<u64>,
     /// Last read.
     pub atime: Option<Timestamp>,

@@ -101,17 +101,17 @@ impl Looks {
         ])
     }
 
-    /// Somebody on this mount changed attributes, or with the size the bytes.
+    /// Somebody on this mount changed attributes. A new size alone leaves the times: who tells of bytes knows when
+    /// they were written, and may tell of the same ones again.
     pub(super) fn change(&mut self, change: &SetAttr, now: Timestamp) {
-        if change.size.is_some() {
-            self.mtime = now;
-        }
+        let only_size = SetAttr { size: change.size, ..SetAttr::default() };
+        let changed = if *change == only_size { self.ctime } else { now };
         self.mode = change.mode.map_or(self.mode, |mode| mode & 0o7777);
         self.owner.uid = change.uid.unwrap_or(self.owner.uid);
         self.owner.gid = change.gid.unwrap_or(self.owner.gid);
         self.atime = change.atime.unwrap_or(self.atime);
         self.mtime = change.mtime.unwrap_or(self.mtime);
-        self.ctime = change.ctime.unwrap_or(now);
+        self.ctime = change.ctime.unwrap_or(changed);
         self.source = Source::Here;
     }
 

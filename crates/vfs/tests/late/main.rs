@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
 mod last;
+mod times;
 
 use quayfs_vfs as vfs;
 use std::collections::BTreeMap;
