@@ -1,7 +1,7 @@
 //! Which task of a job array is to run here, by the script that starts one of them; pure.
 //!
 //! ```text
-//!   array=( /fusion/s3/b/work/ab/cd /fusion/s3/b/work/ef/01 )
+//!   array=( /fusion/s3/bucket/ab/cd /fusion/s3/bucket/ef/01 )
 //!   export nxf_array_task_dir=${array[AWS_BATCH_JOB_ARRAY_INDEX]}       or [SLURM_ARRAY_TASK_ID - 1]
 //! ```
 
