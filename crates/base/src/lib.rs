@@ -1,6 +1,7 @@
 //! The words every layer uses: numbers that must not be mixed up, names, ranges, attributes,
 //! errno values, checksums, limits, time and chance. No I/O, and no other crate of ours.
 
+mod affinity;
 mod attr;
 mod budget;
 mod checksum;
@@ -17,6 +18,7 @@ mod rng;
 mod share;
 mod timing;
 
+pub use affinity::Affinity;
 pub use attr::{Attr, FileKind, Timestamp};
 pub use budget::{Budget, Permit};
 pub use checksum::{crc32c, crc32c_append};

@@ -4,22 +4,19 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use base::{Counter, Errno, Ino, Metrics};
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
-use crate::convert::errno;
+use crate::decode::{self, Message};
 use crate::service::{Answer, Caller, Reply, Request, Service};
-use crate::slot::{Silence, Slot};
+use crate::ticket::{Outlet, Ticket};
+use crate::wire::Header;
 
-/// What a listing is first asked to hold: what newer kernels ask for on behalf of `getdents`.
-const LIST_BYTES_FIRST: u32 = 32 * 1024;
-
-/// No kernel asks for less.
-const LIST_BYTES_MIN: u32 = 4096;
+type Work = BoxFuture<'static, Result<Reply, Errno>>;
 
 /// Asks the service and sends its answers.
 pub(crate) struct Core {
@@ -27,9 +24,6 @@ pub(crate) struct Core {
     service: OnceLock<Arc<dyn Service>>,
     runtime: Handle,
     metrics: Arc<Metrics>,
-    /// How many bytes of entries the kernel takes at a time. `fuser` 0.18 does not tell, so it is
-    /// learned from what did not fit; kernels before 6.16 take one page.
-    list_bytes: AtomicU32,
 }
 
 impl fmt::Debug for Core {
@@ -40,8 +34,7 @@ impl fmt::Debug for Core {
 
 impl Core {
     pub(crate) fn new(runtime: Handle, metrics: Arc<Metrics>) -> Core {
-        let list_bytes = AtomicU32::new(LIST_BYTES_FIRST);
-        Core { service: OnceLock::new(), runtime, metrics, list_bytes }
+        Core { service: OnceLock::new(), runtime, metrics }
     }
 
     /// Names the service; once, before the session threads start.
@@ -49,54 +42,94 @@ impl Core {
         self.service.set(service).expect("a mount is served once: serving consumes it");
     }
 
-    /// Takes back references that the kernel has given up, or has never got.
-    pub(crate) fn forget(self: &Arc<Core>, caller: Caller, ino: Ino, count: u64) {
-        self.answer(caller, "forget", Request::Forget { ino, count }, Silence);
-    }
-
-    /// Remembers that only `sent` bytes of entries fitted.
-    pub(crate) fn learn_list_bytes(&self, sent: usize) {
-        let room = u32::try_from(sent.next_multiple_of(LIST_BYTES_MIN as usize));
-        let room = room.unwrap_or(u32::MAX).max(LIST_BYTES_MIN);
-        self.list_bytes.fetch_min(room, Ordering::Relaxed);
-    }
-
-    /// How many bytes of entries to ask the service for.
-    pub(crate) fn list_bytes(&self) -> u32 {
-        self.list_bytes.load(Ordering::Relaxed)
-    }
-
-    /// What is counted.
-    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
-        &self.metrics
+    /// Answers a request: its `struct fuse_*_in`, and the names and data behind it. The reply goes
+    /// to `outlet`, now or when the work is done; the kernel waits for none to a forget.
+    pub(crate) fn take(
+        self: &Arc<Core>,
+        header: &Header,
+        fixed: &[u8],
+        rest: &[u8],
+        outlet: &Arc<dyn Outlet>,
+    ) {
+        let caller = decode::caller(header);
+        match decode::decode(header, fixed, rest) {
+            Message::Ask(op, request, shape) => {
+                self.count(&request);
+                let ticket = Ticket::new(header.unique, shape, Arc::clone(outlet));
+                self.ask(caller, op, request, ticket);
+            }
+            Message::Forget(nodes) => {
+                for (ino, count) in nodes {
+                    self.forget(caller, ino, count);
+                }
+            }
+            Message::Refused(errno) => outlet.send(header.unique, Err(errno)),
+        }
     }
 
     /// Asks the service once, and answers now or when the work is done.
-    pub(crate) fn answer(
-        self: &Arc<Core>,
-        caller: Caller,
-        op: &'static str,
-        request: Request,
-        slot: impl Slot,
-    ) {
+    fn ask(self: &Arc<Core>, caller: Caller, op: &'static str, request: Request, ticket: Ticket) {
+        match self.serve(caller, op, request) {
+            Answer::Now(outcome) => self.finish(caller, op, ticket, outcome),
+            Answer::Later(work) => {
+                let core = Arc::clone(self);
+                // The task needs no owner who waits for it: who waits is the kernel, and a ticket
+                // that goes down with the runtime answers EIO.
+                self.runtime.spawn(async move {
+                    let outcome = core.outcome(op, work).await;
+                    core.finish(caller, op, ticket, outcome);
+                });
+            }
+        }
+    }
+
+    /// Takes back references that the kernel has given up, or has never got.
+    fn forget(self: &Arc<Core>, caller: Caller, ino: Ino, count: u64) {
+        const OP: &str = "forget";
+        if let Answer::Later(work) = self.serve(caller, OP, Request::Forget { ino, count }) {
+            let core = Arc::clone(self);
+            self.runtime.spawn(async move { core.outcome(OP, work).await });
+        }
+    }
+
+    async fn outcome(&self, op: &'static str, work: Work) -> Result<Reply, Errno> {
+        match AssertUnwindSafe(work).catch_unwind().await {
+            Ok(outcome) => outcome,
+            Err(panic) => self.panicked(op, panic.as_ref()),
+        }
+    }
+
+    fn serve(self: &Arc<Core>, caller: Caller, op: &'static str, request: Request) -> Answer {
         self.metrics.add(Counter::FuseRequests, 1);
         tracing::trace!(op, pid = caller.pid, uid = caller.uid, request = ?Brief(&request));
         let service = self.service.get().expect("session threads start after the service is named");
         match catch_unwind(AssertUnwindSafe(|| service.serve(caller, request))) {
-            Ok(Answer::Now(outcome)) => finish(op, slot, outcome),
-            Ok(Answer::Later(work)) => {
-                let core = Arc::clone(self);
-                // The task needs no owner who waits for it: who waits is the kernel, and a slot
-                // that goes down with the runtime answers EIO.
-                self.runtime.spawn(async move {
-                    let outcome = match AssertUnwindSafe(work).catch_unwind().await {
-                        Ok(outcome) => outcome,
-                        Err(panic) => core.panicked(op, panic.as_ref()),
-                    };
-                    finish(op, slot, outcome);
-                });
+            Ok(answer) => answer,
+            Err(panic) => Answer::Now(self.panicked(op, panic.as_ref())),
+        }
+    }
+
+    fn finish(
+        self: &Arc<Core>,
+        caller: Caller,
+        op: &'static str,
+        ticket: Ticket,
+        outcome: Result<Reply, Errno>,
+    ) {
+        for ino in ticket.answer(op, outcome, &self.metrics) {
+            self.forget(caller, ino, 1);
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only reads and writes are counted apart")]
+    fn count(&self, request: &Request) {
+        match request {
+            Request::Read { .. } => self.metrics.add(Counter::FuseReads, 1),
+            Request::Write { data, .. } => {
+                self.metrics.add(Counter::FuseWrites, 1);
+                self.metrics.add(Counter::FuseWriteBytes, data.len() as u64);
             }
-            Err(panic) => finish(op, slot, self.panicked(op, panic.as_ref())),
+            _ => {}
         }
     }
 
@@ -109,18 +142,6 @@ impl Core {
             .unwrap_or("no text");
         tracing::error!(op, panic = text, "a request ended in a panic");
         Err(Errno::EIO)
-    }
-}
-
-fn finish(op: &'static str, slot: impl Slot, outcome: Result<Reply, Errno>) {
-    match outcome {
-        Ok(reply) => {
-            if let Err((slot, reply)) = slot.fill(reply) {
-                tracing::error!(op, ?reply, "a bug: the request cannot be answered like that");
-                slot.refuse(fuser::Errno::EIO);
-            }
-        }
-        Err(error) => slot.refuse(errno(error)),
     }
 }
 

@@ -1,7 +1,8 @@
-//! The kernel's side, over `fuser`; knows nothing of files' meaning.
+//! The kernel's side; knows nothing of files' meaning.
 //!
 //! A [`Service`] answers [`Request`]s with [`Reply`]s. Everything else, the wire, threads, panics,
-//! counters, mounting, is here, so that another transport can take `fuser`'s place.
+//! counters, mounting, is here. Messages come and go in one of two ways, `/dev/fuse` (`channel`) and
+//! `io_uring` (`ring`), and mean the same in both (`wire`, `decode`, `reply`).
 //!
 //! ```text
 //!   Session::mount ──▶ Mounted ──serve(service)──▶ Session ──wait──▶ unmounted
@@ -9,19 +10,22 @@
 //! ```
 
 mod answer;
-mod convert;
-mod dispatch;
+mod channel;
+mod cpus;
+mod decode;
 mod error;
 mod helper;
 mod init;
-mod listing;
 mod mount;
 mod notify;
 mod passthrough;
+mod reply;
+mod ring;
 mod service;
 mod session;
-mod slot;
 mod table;
+mod ticket;
+mod wire;
 
 pub use error::{MountError, MountErrorKind};
 pub use init::SetIdBits;
@@ -31,6 +35,7 @@ pub use mount::{
 };
 pub use notify::Notifier;
 pub use passthrough::{Backing, Passthrough, PassthroughWish};
+pub use ring::{RingWish, Transport};
 pub use service::{
     Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs,
 };

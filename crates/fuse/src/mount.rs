@@ -11,13 +11,13 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 
+use crate::channel::DEVICE;
 use crate::error::{MountError, MountErrorKind};
 use crate::helper;
 use crate::init::SetIdBits;
 use crate::passthrough::{PassthroughWish, is_admin};
+use crate::ring::RingWish;
 use crate::table::{self, Device, FILE_SYSTEM_TYPE, MountEntry};
-
-const DEVICE: &str = "/dev/fuse";
 
 /// A daemon that does not answer for so long is taken for alive but stuck.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -31,9 +31,11 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Whether other users may enter; each has the rights that owners and modes give him.
     pub allow_other: bool,
-    /// Threads that read requests. Each has a buffer of 16 MiB of address space, of which the
-    /// largest request so far, 1 MiB at most, takes memory.
+    /// Threads that read requests from the device. Each has a buffer of 1 MiB of address space, of
+    /// which as much takes memory as the largest request so far needed.
     pub threads: usize,
+    /// Whether requests are to come through `io_uring`.
+    pub rings: RingWish,
     /// How far the kernel reads ahead of a sequential reader; 0 leaves it alone. Only root can
     /// raise it.
     pub read_ahead_bytes: u64,
@@ -66,6 +68,7 @@ impl MountOptions {
             read_only: false,
             allow_other: false,
             threads: 4,
+            rings: RingWish::Wanted,
             read_ahead_bytes: 0,
             passthrough: PassthroughWish::Wanted,
             set_id_bits: SetIdBits::KernelClears,
@@ -317,12 +320,6 @@ fn detach_by_helper(path: &Path, device: Device, how: Unmount) -> Result<(), Mou
 /// Fails all requests of a connection; the file belongs to whoever mounted.
 fn abort(device: Device) -> io::Result<()> {
     fs::write(format!("/sys/fs/fuse/connections/{}/abort", device.minor), "1")
-}
-
-/// Whether another descriptor for a session thread can be had; an ordinary user may have got the
-/// first one only through `fusermount3`.
-pub(crate) fn can_open_device() -> bool {
-    File::options().read(true).write(true).open(DEVICE).is_ok()
 }
 
 /// Lifts the kernel's limit on reading ahead, which no handshake can. Only root may; for anyone

@@ -1,15 +1,19 @@
 //! Hands the kernel a backing file to read without us.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::MemfdFlags;
-use rustix::ioctl::{Setter, ioctl, opcode};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Setter, ioctl, opcode};
 use rustix::thread::CapabilitySet;
 
+use crate::channel::Channel;
+
+/// `FUSE_DEV_IOC_BACKING_OPEN`: the kernel keeps a file and gives it a number.
+const BACKING_OPEN: Opcode = opcode::write::<BackingMap>(229, 1);
+
 /// `FUSE_DEV_IOC_BACKING_CLOSE`: the kernel forgets a backing file's number.
-const BACKING_CLOSE: rustix::ioctl::Opcode = opcode::write::<u32>(229, 2);
+const BACKING_CLOSE: Opcode = opcode::write::<u32>(229, 2);
 
 /// Whether to ask the kernel for passthrough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +41,7 @@ pub(crate) fn is_admin() -> bool {
 /// Registers backing files with the kernel. Exists only where that has been seen to work.
 #[derive(Clone, Debug)]
 pub struct Passthrough {
-    device: Arc<OwnedFd>,
+    channel: Channel,
 }
 
 /// A registered backing file; the kernel forgets its number on drop.
@@ -46,14 +50,14 @@ pub struct Passthrough {
 #[derive(Debug)]
 pub struct Backing {
     id: u32,
-    device: Arc<OwnedFd>,
+    channel: Channel,
 }
 
 impl Passthrough {
     /// Tries it with a file in memory: the kernel may have granted passthrough at the handshake
     /// and still refuse every registration, as it does inside user namespaces.
-    pub(crate) fn probe(device: OwnedFd) -> Option<Passthrough> {
-        let passthrough = Passthrough { device: Arc::new(device) };
+    pub(crate) fn probe(channel: Channel) -> Option<Passthrough> {
+        let passthrough = Passthrough { channel };
         let trial = rustix::fs::memfd_create("passthrough-trial", MemfdFlags::CLOEXEC).ok()?;
         match passthrough.register(trial.as_fd()) {
             Ok(_closed_at_once) => Some(passthrough),
@@ -67,8 +71,10 @@ impl Passthrough {
     /// Registers `fd`, which may be closed afterwards. It must be a regular file, on a file system
     /// that is not itself stacked on another.
     pub fn register(&self, fd: BorrowedFd<'_>) -> io::Result<Backing> {
-        let id = fuser::BackingId::create_raw(&self.device, fd)?;
-        Ok(Backing { id, device: Arc::clone(&self.device) })
+        let map = BackingMap { descriptor: fd.as_raw_fd(), flags: 0, padding: 0 };
+        // SAFETY: the request reads its own sixteen bytes, and `fd` is open while it is lent.
+        let id = unsafe { ioctl(&self.channel, map) }?;
+        Ok(Backing { id, channel: self.channel.clone() })
     }
 }
 
@@ -82,15 +88,46 @@ impl Backing {
 impl Drop for Backing {
     fn drop(&mut self) {
         // After an unmount the kernel has forgotten everything and says so; nothing is lost.
-        if let Err(error) = close(&self.device, self.id) {
+        if let Err(error) = close(&self.channel, self.id) {
             tracing::debug!(id = self.id, %error, "backing file not closed");
         }
     }
 }
 
-fn close(device: &OwnedFd, id: u32) -> rustix::io::Result<()> {
+/// `struct fuse_backing_map`.
+#[repr(C)]
+struct BackingMap {
+    descriptor: i32,
+    flags: u32,
+    padding: u64,
+}
+
+// SAFETY: the opcode is `FUSE_DEV_IOC_BACKING_OPEN`, which reads a `struct fuse_backing_map` and
+// returns a number; nothing is written.
+unsafe impl Ioctl for BackingMap {
+    type Output = u32;
+
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        BACKING_OPEN
+    }
+
+    fn as_ptr(&mut self) -> *mut rustix::ffi::c_void {
+        std::ptr::from_mut(self).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        returned: IoctlOutput,
+        _: *mut rustix::ffi::c_void,
+    ) -> rustix::io::Result<u32> {
+        u32::try_from(returned).map_err(|_| rustix::io::Errno::RANGE)
+    }
+}
+
+fn close(channel: &Channel, id: u32) -> rustix::io::Result<()> {
     // SAFETY: the opcode is `FUSE_DEV_IOC_BACKING_CLOSE`, which reads one `u32`.
     let request = unsafe { Setter::<BACKING_CLOSE, u32>::new(id) };
-    // SAFETY: the request only reads its own four bytes, and `device` is open while it is lent.
-    unsafe { ioctl(device, request) }
+    // SAFETY: the request only reads its own four bytes, and `channel` is open while it is lent.
+    unsafe { ioctl(channel, request) }
 }

@@ -5,30 +5,35 @@
 //! between whoever touches the mount waits: build the service from [`Mounted`] without looking
 //! at the mounted folder, then [`Mounted::serve`].
 
+use std::any::Any;
 use std::io;
-use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use base::Metrics;
 use tokio::runtime::Handle;
 
 use crate::answer::Core;
-use crate::dispatch::Dispatch;
+use crate::channel::Channel;
 use crate::error::{MountError, MountErrorKind};
-use crate::init::Wishes;
+use crate::init::{self, Wishes};
 use crate::mount::{self, MountOptions, Unmount};
 use crate::notify::Notifier;
 use crate::passthrough::{Passthrough, PassthroughWish};
+use crate::ring::{Rings, Transport};
 use crate::service::Service;
 use crate::table::{self, Device, MountEntry};
 
 /// A mount that nobody serves yet: every request waits. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mounted {
-    inner: fuser::Session<Dispatch>,
+    channel: Channel,
+    /// Of those who read the device.
+    threads: usize,
+    rings: Option<Rings>,
     core: Arc<Core>,
     place: Place,
     passthrough: Option<Passthrough>,
@@ -82,22 +87,21 @@ impl Session {
 
         let other = |error| MountError::with_source(MountErrorKind::Other, &path, error);
         let core = Arc::new(Core::new(runtime, metrics));
+        let rings = Rings::prepare(options.rings);
         let wishes = Wishes {
             passthrough: options.passthrough.if_privileged(),
             set_id_bits: options.set_id_bits,
+            rings: rings.is_some(),
         };
-        let inner = fuser::Session::from_fd(
-            Dispatch::new(Arc::clone(&core), wishes),
-            device,
-            // Who may enter is the kernel's business, which was told when mounting; `fuser` would
-            // refuse an inherited descriptor its flush.
-            fuser::SessionACL::All,
-            config(options),
-        )
-        .map_err(other)?;
-        let passthrough = passthrough(&inner, wishes.passthrough).map_err(other)?;
+        let channel = Channel::new(device);
+        let agreed = init::shake_hands(&channel, wishes).map_err(other)?;
+        let rings = rings.filter(|_| agreed.rings());
+        let passthrough = match wishes.passthrough {
+            PassthroughWish::Wanted => Passthrough::probe(channel.clone()),
+            PassthroughWish::Off => None,
+        };
         mount::set_read_ahead(entry.device, options.read_ahead_bytes);
-        Ok(Mounted { inner, core, place, passthrough })
+        Ok(Mounted { channel, threads: options.threads.max(1), rings, core, place, passthrough })
     }
 
     /// What tells the kernel to forget.
@@ -125,19 +129,24 @@ impl Session {
     /// go on and is the runtime's to end.
     pub fn wait(mut self) -> io::Result<()> {
         let threads = self.threads.take().expect("only wait takes them, and it takes self");
-        threads.join().unwrap_or_else(|_| Err(io::Error::other("a session thread panicked")))
+        threads.join().unwrap_or_else(panicked)
     }
 }
 
 impl Mounted {
     /// What tells the kernel to forget.
     pub fn notifier(&self) -> Notifier {
-        Notifier::new(self.inner.notifier())
+        Notifier::new(self.channel.clone())
     }
 
     /// What registers backing files; none if kernel or privileges do not allow it.
     pub fn passthrough(&self) -> Option<Passthrough> {
         self.passthrough.clone()
+    }
+
+    /// How requests are going to come.
+    pub fn transport(&self) -> Transport {
+        if self.rings.is_some() { Transport::Rings } else { Transport::Device }
     }
 
     /// What unmounts from elsewhere.
@@ -153,22 +162,70 @@ impl Mounted {
     /// Lets `service` answer what has been asked and will be asked.
     pub fn serve(self, service: Arc<dyn Service>) -> io::Result<Session> {
         let notifier = self.notifier();
-        let Mounted { inner, core, place, passthrough } = self;
+        let Mounted { channel, threads, rings, core, place, passthrough } = self;
         core.open(service);
         let unmounter = place.0.clone();
+        let readers = (0..threads).map(|index| {
+            let (core, channel) = (Arc::clone(&core), channel.clone());
+            worker(format!("fuse-{index}"), &unmounter, move || {
+                let channel = if index == 0 { channel } else { channel.another() };
+                channel.serve(&core)
+            })
+        });
+        let readers = readers.collect::<io::Result<Vec<_>>>()?;
+        let bells = rings.as_ref().map(Rings::bells);
+        let (registering, registered) = mpsc::channel();
+        let queues = rings.into_iter().flat_map(|rings| rings.queues(&channel));
+        let queues = queues.enumerate().map(|(index, queue)| {
+            let (core, registering) = (Arc::clone(&core), registering.clone());
+            worker(format!("fuse-ring-{index}"), &unmounter, move || queue.run(&core, registering))
+        });
+        let queues = queues.collect::<io::Result<Vec<_>>>()?;
+        drop(registering);
+        // Nothing is sent: it fails when the last of them has dropped its end.
+        let _ = registered.recv();
+
         let at_end = unmounter.clone();
         let threads = std::thread::Builder::new().name("fuse-session".into()).spawn(move || {
-            let result = inner.run().or_else(end_or_error);
-            if let Err(error) = &result {
-                // Without its threads the mount would hang whoever touches it.
-                tracing::error!(%error, "the session ended early");
-                at_end.unmount_or_log();
-            }
+            let read = ends(readers);
+            // The readers have seen the end of the mount; who has nothing to wait for may not.
+            drop(bells);
+            let result = read.and(ends(queues));
             at_end.ended.store(true, Ordering::Release);
             result
         })?;
         Ok(Session { threads: Some(threads), unmounter, _place: place, notifier, passthrough })
     }
+}
+
+type Worker = JoinHandle<io::Result<()>>;
+
+/// A thread that answers requests. Without it the mount would hang whoever touches it, so the
+/// mount goes where it fails.
+fn worker(
+    name: String,
+    unmounter: &Unmounter,
+    work: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> io::Result<Worker> {
+    let unmounter = unmounter.clone();
+    std::thread::Builder::new().name(name).spawn(move || {
+        let ended = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked);
+        ended.inspect_err(|error| {
+            tracing::error!(%error, "the session ended early");
+            unmounter.unmount_or_log();
+        })
+    })
+}
+
+fn panicked(_: Box<dyn Any + Send>) -> io::Result<()> {
+    Err(io::Error::other("a session thread panicked"))
+}
+
+/// Waits for all of them; the first error counts.
+fn ends(workers: Vec<Worker>) -> io::Result<()> {
+    let ends: Vec<io::Result<()>> =
+        workers.into_iter().map(|worker| worker.join().unwrap_or_else(panicked)).collect();
+    ends.into_iter().collect()
 }
 
 impl Unmounter {
@@ -201,29 +258,5 @@ impl Unmounter {
 impl Drop for Place {
     fn drop(&mut self) {
         self.0.unmount_or_log();
-    }
-}
-
-/// A thread that is just taking a request when the mount ends sees the connection aborted, where
-/// the others, who wait for one, see that there is no device any more.
-fn end_or_error(error: io::Error) -> io::Result<()> {
-    let aborted = rustix::io::Errno::CONNABORTED.raw_os_error();
-    if error.raw_os_error() == Some(aborted) { Ok(()) } else { Err(error) }
-}
-
-fn config(options: &MountOptions) -> fuser::Config {
-    let mut config = fuser::Config::default();
-    config.n_threads = Some(options.threads.max(1));
-    config.clone_fd = mount::can_open_device();
-    config
-}
-
-fn passthrough(
-    inner: &fuser::Session<Dispatch>,
-    wish: PassthroughWish,
-) -> io::Result<Option<Passthrough>> {
-    match wish {
-        PassthroughWish::Wanted => Ok(Passthrough::probe(inner.as_fd().try_clone_to_owned()?)),
-        PassthroughWish::Off => Ok(None),
     }
 }

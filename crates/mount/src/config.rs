@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use fuse::{PassthroughWish, Trust};
+use fuse::{PassthroughWish, RingWish, Trust};
 use namespace::Attributes;
 use remote::{
     Addressing, Authorities, AzureCredentials, Credentials, Endpoints, GcsCredentials, S3Terms,
@@ -74,6 +74,8 @@ pub struct Config {
     pub deadline: Duration,
     /// Whether the kernel may read cached files itself.
     pub passthrough: PassthroughWish,
+    /// Whether requests may come through `io_uring`.
+    pub rings: RingWish,
     /// What is told of it while it runs.
     pub insight: InsightSettings,
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Clock;
+use base::{Affinity, Clock};
 use fuse::{MountError, MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
 use store::Store;
 use tokio::runtime::Runtime;
@@ -88,9 +88,12 @@ pub fn serve(
 
 /// The threads that all but the session runs on.
 pub(crate) fn runtime() -> Result<Runtime, Error> {
+    let anywhere = Affinity::of_this_thread();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
         .thread_name("quayfs")
+        // Who starts one may be bound to a processor.
+        .on_thread_start(move || anywhere.restore())
         .enable_all()
         .build()
         .map_err(system("cannot start threads"))
@@ -116,6 +119,7 @@ fn serve_on(
     let options = mount_options(config, changes);
     let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
     let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
+    tracing::info!(requests_by = ?mounted.transport(), "mounted");
     let link = Link::new(&mounted);
     let service: Arc<dyn Service> = if let Some(assembled) = one {
         let volume = Volume::start(config, assembled, link.kernel(Tag::NONE), handle);
@@ -178,6 +182,7 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
         threads: SESSION_THREADS,
         read_ahead_bytes: READ_AHEAD_BYTES,
         passthrough: config.passthrough,
+        rings: config.rings,
         set_id_bits: SetIdBits::ServiceClears,
         set_id_programs: config.set_id_programs,
         devices: config.devices,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::{io, mem};
 
+use base::Affinity;
 use parking_lot::Mutex;
 
 use crate::backing::BackingFile;
@@ -43,6 +44,8 @@ struct Shared {
     disk: Arc<Disk>,
     /// The number of this opening of the state folder.
     owner: u64,
+    /// Of who opened it: who wants a spare may be bound to a processor, which has enough to do.
+    anywhere: Affinity,
     // A leaf: no other lock is taken under it.
     inner: Mutex<Inner>,
 }
@@ -78,7 +81,8 @@ pub(crate) fn is_name(name: &str) -> bool {
 impl Spares {
     /// None yet, for the opening number `owner` of the state folder.
     pub(crate) fn new(layout: Layout, disk: Arc<Disk>, owner: u64) -> Spares {
-        Spares { shared: Arc::new(Shared { layout, disk, owner, inner: Mutex::default() }) }
+        let (anywhere, inner) = (Affinity::of_this_thread(), Mutex::default());
+        Spares { shared: Arc::new(Shared { layout, disk, owner, anywhere, inner }) }
     }
 
     /// A name for a staged file that no process ever had before.
@@ -132,6 +136,7 @@ impl Shared {
     }
 
     fn fill(&self) {
+        self.anywhere.restore();
         loop {
             // Who wants one and finds none tells what is wrong.
             let made = self.make();

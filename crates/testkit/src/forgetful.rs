@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Metrics;
-use fuse::{MountOptions, PassthroughWish, Session, Unmount};
+use fuse::{MountOptions, PassthroughWish, RingWish, Session, Unmount};
 use tokio::runtime::Runtime;
 
 use crate::noise;
@@ -87,8 +87,8 @@ impl Default for ForgetfulDisk {
 
 fn mount(path: &Path, tree: Tree, runtime: &Runtime) -> Mounted {
     let disk = Arc::new(Disk::new(tree));
-    let options =
-        MountOptions { passthrough: PassthroughWish::Off, ..MountOptions::new("forgetful") };
+    let (passthrough, rings) = (PassthroughWish::Off, RingWish::Off);
+    let options = MountOptions { passthrough, rings, ..MountOptions::new("forgetful") };
     let metrics = Arc::new(Metrics::new());
     let mounted = Session::mount(path, &options, runtime.handle().clone(), metrics);
     let mounted = mounted.expect("root mounts, and there is /dev/fuse");

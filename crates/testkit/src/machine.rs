@@ -13,14 +13,20 @@ pub fn memory_bytes(name: &str) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Processors, memory and kernel, in a sentence.
+/// Where root lets file systems take their requests through `io_uring`.
+pub(crate) const IO_URING_SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+
+/// Processors, memory and kernel, and how that hands over requests, in two sentences.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let gib = memory_bytes("MemTotal").div_ceil(1 << 30);
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
     let kernel = kernel.join(".");
+    let switch = fs::read_to_string(IO_URING_SWITCH).unwrap_or_default();
+    let way = if switch.trim() == "Y" { "through io_uring" } else { "by /dev/fuse" };
     format!(
-        "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}."
+        "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}. Requests came {way} \
+         (see [tuning](tuning.md))."
     )
 }

@@ -15,7 +15,8 @@ use crate::bucket::Bucket;
 use crate::command::{Finished, run};
 use crate::faults::way_to;
 use crate::login::Login;
-use crate::place::{Scratch, clean_env, log_level, quayfs, set_mode};
+use crate::machine::IO_URING_SWITCH;
+use crate::place::{NO_IO_URING, Scratch, clean_env, log_level, no_io_uring, quayfs, set_mode};
 use crate::wait;
 
 /// A debug build, on a machine that is busy with other tests, answers within this.
@@ -74,6 +75,7 @@ impl Plan {
             ("XDG_RUNTIME_DIR", runtime.into_os_string()),
             // The metadata service of a cloud's machines: none here, and asking takes seconds.
             ("AWS_EC2_METADATA_DISABLED", "true".into()),
+            (NO_IO_URING, no_io_uring()),
         ];
         let env = env.map(|(name, value)| (name.into(), value)).into();
         let (flags, user, output) = (Vec::new(), None, Output::Files);
@@ -114,6 +116,13 @@ impl Plan {
         self.env.retain(|(given, _)| given != name);
         self.env.push((name.into(), value.into()));
         self
+    }
+
+    /// Takes requests through `io_uring`, for which it switches that on in the kernel.
+    #[must_use]
+    pub fn by_io_uring(self) -> Plan {
+        switch_io_uring_on();
+        self.env(NO_IO_URING, "false")
     }
 
     /// Whose keys it uses.
@@ -254,6 +263,11 @@ impl Plan {
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
+}
+
+/// Whoever does not want it is not changed by that.
+fn switch_io_uring_on() {
+    std::fs::write(IO_URING_SWITCH, "1").expect("root on Linux 6.14 or newer");
 }
 
 impl Attempt {

@@ -27,6 +27,14 @@ pub(crate) fn log_level() -> Option<OsString> {
     env::var_os("QUAYFS_TEST_LOG")
 }
 
+/// The variable that keeps mounts from `io_uring`.
+pub(crate) const NO_IO_URING: &str = "QUAYFS_NO_IO_URING";
+
+/// Its value for mounts that don't say: by `/dev/fuse`, the same way on every machine, if nobody wants it otherwise.
+pub(crate) fn no_io_uring() -> OsString {
+    env::var_os(NO_IO_URING).unwrap_or("true".into())
+}
+
 /// The `quayfs` binary under test: `QUAYFS_BIN`, else the one built beside the running test.
 pub fn quayfs() -> PathBuf {
     if let Some(binary) = env::var_os("QUAYFS_BIN") {

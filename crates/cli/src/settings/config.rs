@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use mount::{
     Addressing, Authorities, CacheLimit, Changes, Config, Credentials, Endpoints, Entrance,
     InsightSettings, Location, LogOptions, LogTarget, Looks, PassthroughWish, PriceChanges, Prices,
-    S3Settings, SlowTarget, Trust,
+    RingWish, S3Settings, SlowTarget, Trust,
 };
 
 use super::credentials;
@@ -65,6 +65,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         } else {
             PassthroughWish::Wanted
         },
+        rings: if tuning.no_io_uring { RingWish::Off } else { RingWish::Wanted },
     })
 }
 

@@ -237,6 +237,9 @@ pub(crate) struct TuningSettings {
     /// Do not let the kernel read cached files itself.
     #[arg(long, help_heading = "Tuning")]
     pub(crate) no_passthrough: bool,
+    /// Take the kernel's requests by /dev/fuse also where it offers `io_uring`.
+    #[arg(long, help_heading = "Tuning")]
+    pub(crate) no_io_uring: bool,
 }
 
 /// What is written down, and where.

@@ -15,11 +15,24 @@ use quayfs_fuse::{
 use rustix::mount::MountFlags;
 
 use crate::memory::Manner;
-use crate::rig::{Place, Rig, mount, runtime};
+use crate::rig::{Place, Rig, Via, by_both_ways, mount, runtime};
 
-#[test]
-fn a_mount_is_in_the_table_until_it_is_unmounted() {
-    let mut rig = Rig::with(&MountOptions::new("s3://a bucket/\\x"));
+by_both_ways! {
+    a_mount_is_in_the_table_until_it_is_unmounted
+    unmounting_twice_is_unmounting_once
+    an_unmounter_leaves_a_later_mount_at_the_same_place_alone
+    a_mount_that_is_never_served_is_unmounted
+    a_mount_with_open_files_is_busy_and_goes_lazily
+    a_lazy_unmount_lets_a_pending_request_end
+    a_forced_unmount_ends_a_request_that_never_ends
+    a_session_that_is_dropped_unmounts
+    a_mount_whose_daemon_is_gone_is_seen_and_cleared_away
+    what_cannot_be_mounted_says_why
+    requests_before_serving_wait_for_it
+}
+
+fn a_mount_is_in_the_table_until_it_is_unmounted(via: Via) {
+    let mut rig = Rig::with(via, &MountOptions::new("s3://a bucket/\\x"));
     let entry = mounted_at(&rig.dir()).unwrap().unwrap();
     assert_eq!(entry.source, "s3://a bucket/\\x");
     assert_eq!(entry.file_system, "fuse.quayfs");
@@ -36,9 +49,8 @@ fn a_mount_is_in_the_table_until_it_is_unmounted() {
     assert_eq!(error.kind, MountErrorKind::NotMounted);
 }
 
-#[test]
-fn unmounting_twice_is_unmounting_once() {
-    let mut rig = Rig::new();
+fn unmounting_twice_is_unmounting_once(via: Via) {
+    let mut rig = Rig::new(via);
     let unmounter = rig.session().unmounter();
     rig.session().unmount(Unmount::Normal).unwrap();
     unmounter.unmount(Unmount::Normal).unwrap();
@@ -46,32 +58,29 @@ fn unmounting_twice_is_unmounting_once() {
     unmounter.unmount(Unmount::Force).unwrap();
 }
 
-#[test]
-fn an_unmounter_leaves_a_later_mount_at_the_same_place_alone() {
-    let mut rig = Rig::new();
+fn an_unmounter_leaves_a_later_mount_at_the_same_place_alone(via: Via) {
+    let mut rig = Rig::new(via);
     let unmounter = rig.session().unmounter();
     rig.session().unmount(Unmount::Normal).unwrap();
     rig.wait();
 
     let runtime = runtime();
-    let (later, _) = mount(&rig.dir(), &MountOptions::new("later"), &runtime);
+    let (later, _) = mount(via, &rig.dir(), &MountOptions::new("later"), &runtime);
     unmounter.unmount(Unmount::Force).unwrap();
     assert_eq!(mounted_at(&rig.dir()).unwrap().unwrap().source, "later");
     drop(later);
 }
 
-#[test]
-fn a_mount_that_is_never_served_is_unmounted() {
+fn a_mount_that_is_never_served_is_unmounted(via: Via) {
     let (place, runtime) = (Place::new(), runtime());
-    let (mounted, _) = mount(&place.mount(), &MountOptions::new("memory"), &runtime);
+    let (mounted, _) = mount(via, &place.mount(), &MountOptions::new("memory"), &runtime);
     assert_eq!(mounted.path(), place.mount().canonicalize().unwrap());
     drop(mounted);
     assert_eq!(mounted_at(&place.mount()).unwrap(), None);
 }
 
-#[test]
-fn a_mount_with_open_files_is_busy_and_goes_lazily() {
-    let mut rig = Rig::new();
+fn a_mount_with_open_files_is_busy_and_goes_lazily(via: Via) {
+    let mut rig = Rig::new(via);
     rig.memory.add("file", b"bytes", Manner::Quick);
     let file = File::open(rig.path("file")).unwrap();
     let error = rig.session().unmount(Unmount::Normal).unwrap_err();
@@ -85,9 +94,8 @@ fn a_mount_with_open_files_is_busy_and_goes_lazily() {
     rig.wait();
 }
 
-#[test]
-fn a_lazy_unmount_lets_a_pending_request_end() {
-    let mut rig = Rig::new();
+fn a_lazy_unmount_lets_a_pending_request_end(via: Via) {
+    let mut rig = Rig::new(via);
     rig.memory.add("slow", b"slow", Manner::Gated);
     let path = rig.path("slow");
     let reader = thread::spawn(move || fs::read(path).unwrap());
@@ -99,9 +107,8 @@ fn a_lazy_unmount_lets_a_pending_request_end() {
     rig.wait();
 }
 
-#[test]
-fn a_forced_unmount_ends_a_request_that_never_ends() {
-    let mut rig = Rig::new();
+fn a_forced_unmount_ends_a_request_that_never_ends(via: Via) {
+    let mut rig = Rig::new(via);
     rig.memory.add("slow", b"slow", Manner::Gated);
     let path = rig.path("slow");
     let reader = thread::spawn(move || fs::read(path).map_err(|error| error.raw_os_error()));
@@ -112,9 +119,8 @@ fn a_forced_unmount_ends_a_request_that_never_ends() {
     assert_eq!(mounted_at(&rig.dir()).unwrap(), None);
 }
 
-#[test]
-fn a_session_that_is_dropped_unmounts() {
-    let mut rig = Rig::new();
+fn a_session_that_is_dropped_unmounts(via: Via) {
+    let mut rig = Rig::new(via);
     rig.memory.add("file", b"bytes", Manner::Quick);
     let file = File::open(rig.path("file")).unwrap();
     drop(rig.session.take());
@@ -122,8 +128,7 @@ fn a_session_that_is_dropped_unmounts() {
     assert!(file.metadata().is_err());
 }
 
-#[test]
-fn a_mount_whose_daemon_is_gone_is_seen_and_cleared_away() {
+fn a_mount_whose_daemon_is_gone_is_seen_and_cleared_away(via: Via) {
     let place = Place::new();
     dead_mount(&place);
     assert!(is_dead(&place.mount()));
@@ -131,7 +136,7 @@ fn a_mount_whose_daemon_is_gone_is_seen_and_cleared_away() {
     check_mount_point(&place.mount()).unwrap();
 
     let runtime = runtime();
-    let (mounted, _) = mount(&place.mount(), &MountOptions::new("alive"), &runtime);
+    let (mounted, _) = mount(via, &place.mount(), &MountOptions::new("alive"), &runtime);
     assert_eq!(mounted_at(&place.mount()).unwrap().unwrap().source, "alive");
     drop(mounted);
     assert_eq!(mounted_at(&place.mount()).unwrap(), None, "nothing is left below");
@@ -145,9 +150,8 @@ fn a_dead_mount_can_be_unmounted() {
     assert!(!is_dead(&place.mount()));
 }
 
-#[test]
-fn what_cannot_be_mounted_says_why() {
-    let rig = Rig::new();
+fn what_cannot_be_mounted_says_why(via: Via) {
+    let rig = Rig::new(via);
     fs::write(rig.beside("file"), b"").unwrap();
     for (path, want) in [
         (rig.dir(), MountErrorKind::AlreadyMounted),
@@ -156,7 +160,7 @@ fn what_cannot_be_mounted_says_why() {
         (rig.beside("none/none"), MountErrorKind::NotFound),
     ] {
         let runtime = runtime();
-        let options = MountOptions::new("memory");
+        let options = via.options(&MountOptions::new("memory"));
         let metrics = Arc::new(Metrics::new());
         let error = Session::mount(&path, &options, runtime.handle().clone(), metrics).unwrap_err();
         assert_eq!(error.kind, want, "{error}");
@@ -165,10 +169,9 @@ fn what_cannot_be_mounted_says_why() {
     }
 }
 
-#[test]
-fn requests_before_serving_wait_for_it() {
+fn requests_before_serving_wait_for_it(via: Via) {
     let (place, runtime) = (Place::new(), runtime());
-    let (mounted, _) = mount(&place.mount(), &MountOptions::new("memory"), &runtime);
+    let (mounted, _) = mount(via, &place.mount(), &MountOptions::new("memory"), &runtime);
     let (sender, receiver) = mpsc::channel();
     let path = place.mount().join("file");
     let reader = thread::spawn(move || {

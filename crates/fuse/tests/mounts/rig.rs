@@ -4,11 +4,46 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use base::Metrics;
-use quayfs_fuse::{MountOptions, Mounted, Passthrough, Session};
+use quayfs_fuse::{MountOptions, Mounted, Passthrough, RingWish, Session, Transport};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::memory::{Memory, Served};
+
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    Device,
+    Rings,
+}
+
+impl Via {
+    /// Those options, with this way.
+    pub(crate) fn options(self, options: &MountOptions) -> MountOptions {
+        let rings = match self {
+            Via::Device => RingWish::Off,
+            Via::Rings => {
+                // Off where nobody has asked for it; a mount that does not want it has none.
+                std::fs::write("/sys/module/fuse/parameters/enable_uring", "1").unwrap();
+                RingWish::Wanted
+            }
+        };
+        MountOptions { rings, ..options.clone() }
+    }
+}
+
+/// A test each for the two ways of a function that takes one.
+macro_rules! by_both_ways {
+    ($($name:ident)*) => {
+        mod by_device {
+            $(#[test] fn $name() { super::$name(super::Via::Device); })*
+        }
+        mod by_rings {
+            $(#[test] fn $name() { super::$name(super::Via::Rings); })*
+        }
+    };
+}
+pub(crate) use by_both_ways;
 
 /// Fields go in order: unmounted, then the runtime, then the folder.
 pub(crate) struct Rig {
@@ -42,23 +77,27 @@ pub(crate) fn runtime() -> Runtime {
 }
 
 pub(crate) fn mount(
+    via: Via,
     dir: &Path,
     options: &MountOptions,
     runtime: &Runtime,
 ) -> (Mounted, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::new());
-    let mounted = Session::mount(dir, options, runtime.handle().clone(), Arc::clone(&metrics));
-    (mounted.expect("these tests need root and /dev/fuse"), metrics)
+    let (options, handle) = (via.options(options), runtime.handle().clone());
+    let mounted = Session::mount(dir, &options, handle, Arc::clone(&metrics));
+    let mounted = mounted.expect("these tests need root and /dev/fuse");
+    assert_eq!(mounted.transport() == Transport::Rings, via == Via::Rings);
+    (mounted, metrics)
 }
 
 impl Rig {
-    pub(crate) fn new() -> Rig {
-        Rig::with(&MountOptions::new("memory"))
+    pub(crate) fn new(via: Via) -> Rig {
+        Rig::with(via, &MountOptions::new("memory"))
     }
 
-    pub(crate) fn with(options: &MountOptions) -> Rig {
+    pub(crate) fn with(via: Via, options: &MountOptions) -> Rig {
         let (place, runtime, memory) = (Place::new(), runtime(), Memory::new());
-        let (mounted, metrics) = mount(&place.mount(), options, &runtime);
+        let (mounted, metrics) = mount(via, &place.mount(), options, &runtime);
         let passthrough = mounted.passthrough();
         let session = Some(mounted.serve(Arc::new(Served(Arc::clone(&memory)))).unwrap());
         Rig { session, memory, metrics, passthrough, _runtime: runtime, place }

@@ -50,6 +50,7 @@ fn every_command_tells_its_flags() {
         "--dir-mode",
         "--umask",
         "--no-passthrough",
+        "--no-io-uring",
         "--deadline",
         "--log-file",
         "--log-level",

@@ -51,6 +51,20 @@ fn many_slow_reads_do_not_use_up_the_daemon() {
         bucket.put(&format!("held/{number}"), &noise(number, 200_000));
     }
     wait::until("the objects to appear", SOON, || names(&mount.join("held")).len() == 40);
+    while_reads_wait(count, &bucket, &link, &mount, || {
+        assert_eq!(fs::read(mount.join("folder/other-00011")).unwrap(), b"quick");
+    });
+}
+
+/// Reads so many objects `held/…`, made of [`noise`], whose bytes the link holds back until something else is
+/// done.
+pub(crate) fn while_reads_wait(
+    count: u64,
+    bucket: &Bucket<'_>,
+    link: &SlowLink,
+    mount: &Mount,
+    something_else: impl FnOnce(),
+) {
     link.hold_answers_to(&format!("GET /{}/held/", bucket.name()));
     std::thread::scope(|scope| {
         let readers: Vec<_> = (0..count)
@@ -60,7 +74,7 @@ fn many_slow_reads_do_not_use_up_the_daemon() {
             })
             .collect();
         wait::until("many reads to be under way", SOON, || link.held() >= 16);
-        assert_eq!(fs::read(mount.join("folder/other-00011")).unwrap(), b"quick");
+        something_else();
         assert!(readers.iter().all(|reader| !reader.is_finished()));
         link.release();
         assert!(readers.into_iter().all(|reader| reader.join().unwrap()));

@@ -36,6 +36,7 @@ mod full_disk;
 mod fusion;
 mod holes;
 mod insight;
+mod io_uring;
 mod json_names;
 mod keeping;
 mod layers;

@@ -21,6 +21,7 @@ pub(super) fn look(tell: &mut impl FnMut(Finding)) {
     let is_root = rustix::process::geteuid().is_root();
     tell(kernel());
     tell(device());
+    tell(io_uring());
     tell(privileges(is_root));
     tell(helper(is_root));
     tell(allow_other(is_root));
@@ -62,6 +63,17 @@ fn device() -> Finding {
             "as root: `chmod 666 /dev/fuse`; in a container pass --device /dev/fuse --cap-add SYS_ADMIN",
         ),
     }
+}
+
+/// Nothing is wrong without it: it is quicker, and root's choice for the whole machine.
+fn io_uring() -> Finding {
+    let switch = "/sys/module/fuse/parameters/enable_uring";
+    let seen = match fs::read_to_string(switch) {
+        Ok(text) if text.trim() == "Y" => "requests may come through it".to_owned(),
+        Ok(_) => format!("off; for quicker small requests, as root: `echo 1 > {switch}`"),
+        Err(_) => "requests come by /dev/fuse; Linux 6.14 and newer have a quicker way".to_owned(),
+    };
+    Finding::ok("io_uring", seen)
 }
 
 fn privileges(is_root: bool) -> Finding {
