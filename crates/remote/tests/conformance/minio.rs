@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::SystemClock;
 use quayfs_remote::{
-    Authorities, CaBundle, Credentials, ErrorKind, Key, Remote as _, S3, S3Options,
+    Authorities, CaBundle, Credentials, Error, ErrorKind, Key, Remote as _, S3, S3Options,
 };
 
 use crate::process::{Process, START_TRIES_MAX, free_port, pause, tool};
@@ -63,13 +63,27 @@ impl Server {
     /// A fresh bucket. `MinIO` takes a folder of its data for one.
     pub(crate) async fn bucket(&self, name: &str) -> S3 {
         std::fs::create_dir_all(self.data.path().join(name)).unwrap();
-        let bucket = S3::connect(self.options(name), Arc::new(SystemClock::new())).await.unwrap();
-        // It says that it lives before it knows its users and its disks.
+        let connect = |options| S3::connect(options, Arc::new(SystemClock::new()));
+        // It says that it lives before it knows its disks, and serves its root before it knows who
+        // its other users are.
+        let nobody = Credentials::Static {
+            access_key_id: "nobody".to_owned(),
+            secret_access_key: "nothing".to_owned(),
+            session_token: None,
+        };
+        let nobody =
+            connect(S3Options { credentials: nobody, ..self.options(name) }).await.unwrap();
+        let bucket = connect(self.options(name)).await.unwrap();
         for _ in 0..START_TRIES_MAX {
-            match bucket.head(&Key::from("missing")).await {
-                Err(error) if matches!(error.kind, ErrorKind::Transient { .. }) => pause(),
-                _ => return bucket,
+            let missing = Key::from("missing");
+            let answers = [nobody.head(&missing).await, bucket.head(&missing).await];
+            let is_unready = |answer: &Result<_, Error>| {
+                answer.as_ref().is_err_and(|e| matches!(e.kind, ErrorKind::Transient { .. }))
+            };
+            if !answers.iter().any(is_unready) {
+                return bucket;
             }
+            pause();
         }
         panic!("MinIO does not get ready on port {}", self.port);
     }
