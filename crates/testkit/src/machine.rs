@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::place::no_io_uring;
+
 /// The bytes of memory that the kernel tells of under this name, such as `MemFree`; 0 if it does not.
 pub fn memory_bytes(name: &str) -> u64 {
     let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -24,7 +26,8 @@ pub fn machine() -> String {
     let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
     let kernel = kernel.join(".");
     let switch = fs::read_to_string(IO_URING_SWITCH).unwrap_or_default();
-    let way = if switch.trim() == "Y" { "through io_uring" } else { "by /dev/fuse" };
+    let by_rings = switch.trim() == "Y" && no_io_uring() != "true";
+    let way = if by_rings { "through io_uring" } else { "by /dev/fuse" };
     format!(
         "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}. Requests came {way} \
          (see [tuning](tuning.md))."

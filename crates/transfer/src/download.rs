@@ -25,8 +25,8 @@ pub struct Download {
     extents: Vec<Extent>,
     /// Invariant: no byte is in two of them; what a flight brings is in the store before it leaves.
     flights: Mutex<Vec<Arc<Flight>>>,
-    /// How it is read.
-    reads: Mutex<Reads>,
+    /// How it is read, and was read before it was opened.
+    reads: Arc<Mutex<Reads>>,
 }
 
 /// Where the bytes go that are fetched.
@@ -61,13 +61,13 @@ impl Download {
     }
 
     fn with(fetcher: &Fetcher, place: Place, extents: Vec<Extent>) -> Arc<Download> {
-        Arc::new(Download {
-            shared: Arc::clone(&fetcher.shared),
-            place,
-            extents,
-            flights: Mutex::default(),
-            reads: Mutex::default(),
-        })
+        let identity = match &place {
+            Place::Cached(cached) => cached.identity(),
+            Place::Nowhere { identity, .. } => identity,
+        };
+        let reads = fetcher.shared.manners.of(identity);
+        let shared = Arc::clone(&fetcher.shared);
+        Arc::new(Download { shared, place, extents, flights: Mutex::default(), reads })
     }
 
     /// The bytes that are here, if there is a place for them.

@@ -12,6 +12,7 @@ mod error;
 mod fetch;
 mod flight;
 mod habit;
+mod manners;
 mod parts;
 mod plan;
 mod readahead;

@@ -9,9 +9,14 @@ use store::GRANULE_BYTES;
 use crate::habit::Habit;
 use crate::readahead::{Ahead, Cursors, Follows, Limits};
 
-/// A file is hot when this part of its granules was wanted and was not here,
-const HOT_PART: u64 = 8;
-/// and at least so many.
+/// A file is hot when it would have come as a whole in the time that its readers have waited for parts of it.
+/// A wait takes about this part of a second,
+const WAITS_PER_SECOND: u64 = 16;
+/// in which so many bytes come at least: an eighth of a file is worth the whole anywhere,
+const WAIT_BYTES_MIN: u64 = 8 * GRANULE_BYTES;
+/// and at most: a fast network alone does not make a file hot.
+const WAIT_BYTES_MAX: u64 = 64 * GRANULE_BYTES;
+/// Fewer waits say nothing.
 const HOT_GRANULES_MIN: u64 = 4;
 
 /// Larger files are never fetched as a whole because parts of them are hot.
@@ -63,7 +68,10 @@ impl Reads {
         limits: Limits,
     ) -> Vec<Wish> {
         match self.cursors.on_read(read, size, limits) {
-            Follows::Stream(ahead) => ahead.map(Wish::Ahead).into_iter().collect(),
+            Follows::Stream(ahead) => {
+                self.habit.went_on(read);
+                ahead.map(Wish::Ahead).into_iter().collect()
+            }
             Follows::None => self.on_jump((read, found), size, limits),
         }
     }
@@ -75,10 +83,9 @@ impl Reads {
         limits: Limits,
     ) -> Vec<Wish> {
         let ahead = |range| Ahead { range, piece_bytes: limits.piece_bytes_min };
-        let guesses = self.habit.jumped(read.start(), size).into_iter();
-        let ranges = guesses.filter_map(|granule| granules_at(granule, read, size));
-        let mut wishes: Vec<_> = ranges.map(|range| Wish::Ahead(ahead(range))).collect();
-        if found == Found::Missing && self.warms(read, size) {
+        let guesses = self.habit.jumped(read, size).into_iter();
+        let mut wishes: Vec<_> = guesses.map(|range| Wish::Ahead(ahead(range))).collect();
+        if found == Found::Missing && self.warms(read, size, limits) {
             self.heat = Heat::Hot;
             // In small pieces: who wants one of them does not wait for a large one.
             wishes.extend(ByteRange::new(0, size).map(|all| Wish::Whole(ahead(all))));
@@ -87,7 +94,7 @@ impl Reads {
     }
 
     /// Whether the file becomes hot by this read of what is not here.
-    fn warms(&mut self, read: ByteRange, size: u64) -> bool {
+    fn warms(&mut self, read: ByteRange, size: u64, limits: Limits) -> bool {
         let Heat::Cold(missed) = &mut self.heat else { return false };
         if HOT_BYTES_MAX < size {
             return false;
@@ -95,15 +102,11 @@ impl Reads {
         let end = read.end().min(size).div_ceil(GRANULE_BYTES);
         missed.extend(read.start() / GRANULE_BYTES..end);
         let missed = missed.len() as u64;
-        HOT_GRANULES_MIN <= missed && size <= missed * GRANULE_BYTES * HOT_PART
+        // The window is what comes in a second.
+        let wait_bytes = limits.window_bytes_max / WAITS_PER_SECOND;
+        let wait_bytes = wait_bytes.clamp(WAIT_BYTES_MIN, WAIT_BYTES_MAX);
+        HOT_GRANULES_MIN <= missed && size <= missed * wait_bytes
     }
-}
-
-/// What a read as `read` would want that begins in the granule.
-fn granules_at(granule: u64, read: ByteRange, size: u64) -> Option<ByteRange> {
-    let start = granule * GRANULE_BYTES + read.start() % GRANULE_BYTES;
-    let range = ByteRange::at(start, read.len())?;
-    range.aligned(GRANULE_BYTES).below(size)
 }
 
 #[cfg(test)]
@@ -124,22 +127,27 @@ mod tests {
     };
 
     /// Reads single granules anywhere; after how many all was wished for.
-    fn hot_after(size: u64, found: Found) -> Option<u64> {
+    fn hot_after(size: u64, found: Found, second_bytes: u64) -> Option<u64> {
         let mut reads = Reads::default();
+        let limits = Limits { window_bytes_max: second_bytes, ..LIMITS };
         (1..=size / GRANULE_BYTES).find(|number| {
             let granule = number * 7919 % (size / GRANULE_BYTES);
             let read = ByteRange::at(granule * GRANULE_BYTES, 4096).unwrap();
-            let wishes = reads.on_read((read, found), size, LIMITS);
+            let wishes = reads.on_read((read, found), size, limits);
             wishes.iter().any(|wish| matches!(wish, Wish::Whole(_)))
         })
     }
 
     #[test]
-    fn a_file_of_which_an_eighth_was_missed_is_wanted_whole() {
-        assert_eq!(hot_after(1024 * GRANULE_BYTES, Found::Missing), Some(128));
-        assert_eq!(hot_after(8 * GRANULE_BYTES, Found::Missing), Some(4));
-        assert_eq!(hot_after(1024 * GRANULE_BYTES, Found::Here), None);
-        assert_eq!(hot_after(HOT_BYTES_MAX + GRANULE_BYTES, Found::Missing), None);
+    fn a_file_is_wanted_whole_when_it_would_have_come_while_its_parts_were_waited_for() {
+        let (size, small) = (1024 * GRANULE_BYTES, 8 * GRANULE_BYTES);
+        assert_eq!(hot_after(size, Found::Missing, 128 * MIB), Some(16));
+        assert_eq!(hot_after(size, Found::Missing, 1024 * MIB), Some(16));
+        assert_eq!(hot_after(size, Found::Missing, 64 * MIB), Some(32));
+        assert_eq!(hot_after(size, Found::Missing, MIB), Some(128), "an eighth of it");
+        assert_eq!(hot_after(small, Found::Missing, MIB), Some(4));
+        assert_eq!(hot_after(size, Found::Here, 128 * MIB), None);
+        assert_eq!(hot_after(HOT_BYTES_MAX + GRANULE_BYTES, Found::Missing, 128 * MIB), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::flight::Flight;
+use crate::manners::Manners;
 use crate::readahead::Limits;
 use crate::tuned::Tuned;
 
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) budget: Budget,
     pub(crate) runtime: Handle,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) manners: Manners,
     window: Tuned,
     /// One permit a request.
     requests: Semaphore,
@@ -70,6 +72,7 @@ impl Fetcher {
                 budget,
                 runtime,
                 metrics,
+                manners: Manners::default(),
                 window: options.window,
                 requests: Semaphore::new(requests_max),
                 guesses: Semaphore::new(requests_max - requests_max / 4),
