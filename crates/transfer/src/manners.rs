@@ -12,21 +12,27 @@ const VERSIONS_MAX: usize = 64;
 
 /// How the last versions were read, the one that was opened last at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Manners(Mutex<Vec<(Box<[u8]>, Arc<Mutex<Reads>>)>>);
+pub(crate) struct Manners(Mutex<Vec<Known>>);
+
+#[derive(Debug)]
+struct Known {
+    identity: Box<[u8]>,
+    reads: Arc<Mutex<Reads>>,
+}
 
 impl Manners {
     /// How the version `identity` was read; nothing if that is long ago.
     pub(crate) fn of(&self, identity: &[u8]) -> Arc<Mutex<Reads>> {
         let mut known = self.0.lock();
-        let at = known.iter().position(|(known, _)| **known == *identity);
+        let at = known.iter().position(|known| *known.identity == *identity);
         let reads = match at {
-            Some(at) => known.remove(at).1,
+            Some(at) => known.remove(at).reads,
             None => Arc::default(),
         };
         if known.len() == VERSIONS_MAX {
             known.remove(0);
         }
-        known.push((identity.into(), Arc::clone(&reads)));
+        known.push(Known { identity: identity.into(), reads: Arc::clone(&reads) });
         reads
     }
 }
@@ -48,6 +54,7 @@ mod tests {
         manners.of(b"one more");
         assert!(Arc::ptr_eq(&first, &manners.of(b"first")), "it was opened lately");
         assert_eq!(manners.0.lock().len(), VERSIONS_MAX);
-        assert!(manners.0.lock().iter().all(|(identity, _)| **identity != *b"1"), "the oldest");
+        let known = manners.0.lock();
+        assert!(known.iter().all(|known| *known.identity != *b"1"), "the oldest");
     }
 }
