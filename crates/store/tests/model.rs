@@ -313,21 +313,23 @@ impl Run {
     /// The process goes and comes back: what was not published is there.
     fn restart(&mut self) {
         let all = ByteRange::new(0, self.model.len() as u64);
-        if all.is_some_and(|all| self.staged.missing(all).is_some()) {
+        let is_as_sealed = self.sealed.is_some() && !self.written_since;
+        if !is_as_sealed && all.is_some_and(|all| self.staged.missing(all).is_some()) {
             // Without its base the file has holes; recovery is not for it.
             return;
         }
         let is_dirty = self.staged.is_dirty();
         self.sealed = None;
-        self.origin = None;
         // The claim goes with the last reference to the file.
         self.staged = self.folder.open().stage(b"note", Base::Empty).unwrap();
         let placeholder = Arc::clone(&self.staged);
         self.store = self.folder.open();
         let mut orphans = self.store.orphans().unwrap();
         if is_dirty {
+            // What a sealed version left in its base is there still, and nobody says as what.
+            self.origin = Some((Vec::new(), self.base.clone()));
             let newest =
-                orphans.iter().position(|orphan| content(&orphan.staged, &[]) == self.model);
+                orphans.iter().position(|orphan| content(&orphan.staged, &self.base) == self.model);
             let orphan = orphans.swap_remove(newest.expect("the newest bytes are kept"));
             assert_eq!(orphan.note, b"note");
             self.staged = orphan.staged;
@@ -342,6 +344,7 @@ impl Run {
             self.store.discard(&placeholder).unwrap();
             self.model.clear();
             self.base.clear();
+            self.origin = None;
         }
         self.written_since = true;
     }
