@@ -43,20 +43,8 @@ pub(crate) enum Wish {
 pub(crate) struct Reads {
     cursors: Cursors,
     habit: Habit,
-    heat: Heat,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Heat {
     /// Jumps wanted these granules, and they were not here. Streams want no more than they read.
-    Cold(HashSet<u64>),
-    Hot,
-}
-
-impl Default for Heat {
-    fn default() -> Heat {
-        Heat::Cold(HashSet::new())
-    }
+    missed: HashSet<u64>,
 }
 
 impl Reads {
@@ -86,7 +74,8 @@ impl Reads {
         let guesses = self.habit.jumped(read, size).into_iter();
         let mut wishes: Vec<_> = guesses.map(|range| Wish::Ahead(ahead(range))).collect();
         if found == Found::Missing && self.warms(read, size, limits) {
-            self.heat = Heat::Hot;
+            // There may be no room for it, or not for long: then it is hot again as late as now.
+            self.missed.clear();
             // In small pieces: who wants one of them does not wait for a large one.
             wishes.extend(ByteRange::new(0, size).map(|all| Wish::Whole(ahead(all))));
         }
@@ -95,13 +84,12 @@ impl Reads {
 
     /// Whether the file becomes hot by this read of what is not here.
     fn warms(&mut self, read: ByteRange, size: u64, limits: Limits) -> bool {
-        let Heat::Cold(missed) = &mut self.heat else { return false };
         if HOT_BYTES_MAX < size {
             return false;
         }
         let end = read.end().min(size).div_ceil(GRANULE_BYTES);
-        missed.extend(read.start() / GRANULE_BYTES..end);
-        let missed = missed.len() as u64;
+        self.missed.extend(read.start() / GRANULE_BYTES..end);
+        let missed = self.missed.len() as u64;
         // The window is what comes in a second.
         let wait_bytes = limits.window_bytes_max / WAITS_PER_SECOND;
         let wait_bytes = wait_bytes.clamp(WAIT_BYTES_MIN, WAIT_BYTES_MAX);
@@ -148,6 +136,21 @@ mod tests {
         assert_eq!(hot_after(small, Found::Missing, MIB), Some(4));
         assert_eq!(hot_after(size, Found::Here, 128 * MIB), None);
         assert_eq!(hot_after(HOT_BYTES_MAX + GRANULE_BYTES, Found::Missing, 128 * MIB), None);
+    }
+
+    #[test]
+    fn what_was_wanted_whole_and_is_missed_again_is_wanted_whole_again() {
+        let (mut reads, size) = (Reads::default(), 1024 * GRANULE_BYTES);
+        let mut wholes = Vec::new();
+        for number in 1..=512 {
+            let read = ByteRange::at(number * 7919 % 1024 * GRANULE_BYTES, 4096).unwrap();
+            let wishes = reads.on_read((read, Found::Missing), size, LIMITS);
+            if wishes.iter().any(|wish| matches!(wish, Wish::Whole(_))) {
+                wholes.push(number);
+            }
+        }
+        assert_eq!(wholes.first(), Some(&32));
+        assert!(wholes.windows(2).all(|two| two[1] - two[0] == 32), "{wholes:?}");
     }
 
     #[test]

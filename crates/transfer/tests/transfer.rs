@@ -64,13 +64,22 @@ impl World {
 
     /// Puts an object of `size` bytes and returns it with a reader of it.
     fn object(&self, key: &str, size: u64) -> (Vec<u8>, Arc<Download>) {
+        let (bytes, extent) = self.put(key, size);
+        (bytes, self.open(&extent))
+    }
+
+    fn put(&self, key: &str, size: u64) -> (Vec<u8>, Extent) {
         let bytes = pattern(size);
         let key = Key::from(key);
         let version = self.bucket.insert(&key, bytes.clone(), Metadata::new());
-        let cached = self.store.cached(version.as_str().as_bytes(), size).unwrap();
         let range = ByteRange::new(0, size).unwrap();
-        let extents = vec![Extent { range, key, version, object_offset: 0 }];
-        (bytes, Download::new(&self.fetcher, cached, extents))
+        (bytes, Extent { range, key, version, object_offset: 0 })
+    }
+
+    fn open(&self, whole: &Extent) -> Arc<Download> {
+        let identity = whole.version.as_str().as_bytes();
+        let cached = self.store.cached(identity, whole.range.end()).unwrap();
+        Download::new(&self.fetcher, cached, vec![whole.clone()])
     }
 
     fn uploader(&self, part_bytes: u64) -> Uploader {
@@ -162,6 +171,16 @@ async fn a_stream_is_fetched_ahead_of_its_reader() {
     assert!(read == bytes, "the stream is the object");
     // A request for each of the 256 reads would be no reading ahead.
     assert!(world.bucket.calls(Op::Get) < 40, "{} requests", world.bucket.calls(Op::Get));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_fetched_ahead_of_who_opens_the_file_anew_for_each_read() {
+    let world = World::new(1 << 30, 16);
+    let (bytes, whole) = world.put("a", 32 * MIB);
+    for part in range(0, 32 * MIB).pieces(128 << 10) {
+        assert_eq!(world.open(&whole).read(part).await.unwrap(), slice(&bytes, part));
+    }
+    assert!(world.bucket.calls(Op::Get) < 128, "{} requests", world.bucket.calls(Op::Get));
 }
 
 #[tokio::test(flavor = "multi_thread")]
