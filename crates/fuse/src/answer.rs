@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use base::{Counter, Errno, Ino, Metrics};
 use futures::FutureExt;
@@ -20,8 +20,7 @@ type Work = BoxFuture<'static, Result<Reply, Errno>>;
 
 /// Asks the service and sends its answers.
 pub(crate) struct Core {
-    /// Set before the first session thread starts.
-    service: OnceLock<Arc<dyn Service>>,
+    service: Arc<dyn Service>,
     runtime: Handle,
     metrics: Arc<Metrics>,
 }
@@ -33,13 +32,8 @@ impl fmt::Debug for Core {
 }
 
 impl Core {
-    pub(crate) fn new(runtime: Handle, metrics: Arc<Metrics>) -> Core {
-        Core { service: OnceLock::new(), runtime, metrics }
-    }
-
-    /// Names the service; once, before the session threads start.
-    pub(crate) fn open(&self, service: Arc<dyn Service>) {
-        self.service.set(service).expect("a mount is served once: serving consumes it");
+    pub(crate) fn new(service: Arc<dyn Service>, runtime: Handle, metrics: Arc<Metrics>) -> Core {
+        Core { service, runtime, metrics }
     }
 
     /// Answers a request: its `struct fuse_*_in`, and the names and data behind it. The reply goes
@@ -102,8 +96,7 @@ impl Core {
     fn serve(self: &Arc<Core>, caller: Caller, op: &'static str, request: Request) -> Answer {
         self.metrics.add(Counter::FuseRequests, 1);
         tracing::trace!(op, pid = caller.pid, uid = caller.uid, request = ?Brief(&request));
-        let service = self.service.get().expect("session threads start after the service is named");
-        match catch_unwind(AssertUnwindSafe(|| service.serve(caller, request))) {
+        match catch_unwind(AssertUnwindSafe(|| self.service.serve(caller, request))) {
             Ok(answer) => answer,
             Err(panic) => Answer::Now(self.panicked(op, panic.as_ref())),
         }

@@ -16,7 +16,7 @@ pub(crate) const DEVICE: &str = "/dev/fuse";
 
 /// A request of the largest write with all that comes before its data; the kernel refuses to read
 /// into less.
-const BUFFER_BYTES: usize = REQUEST_BYTES_MAX as usize + 4096;
+pub(crate) const BUFFER_BYTES: usize = REQUEST_BYTES_MAX as usize + 4096;
 
 /// `FUSE_DEV_IOC_CLONE`: this descriptor belongs to the connection of that one from now on.
 const CLONE: rustix::ioctl::Opcode = opcode::read::<u32>(229, 0);
@@ -86,7 +86,7 @@ impl Channel {
 
     /// Writes the reply to the request that the kernel calls `unique`; `errno` is 0 or positive.
     pub(crate) fn reply(&self, unique: u64, errno: i32, body: &[u8]) -> rustix::io::Result<()> {
-        let header = out_header(unique, errno, body.len());
+        let header = out_header(unique, -errno, body.len());
         self.write(&[IoSlice::new(&header), IoSlice::new(body)])
     }
 

@@ -272,7 +272,7 @@ mod tests {
     use crate::wire::{Header, Opcode};
 
     fn header(opcode: u32) -> Header {
-        Header { bytes: 0, opcode, unique: 1, node: 5, uid: 0, gid: 0, pid: 0 }
+        Header { opcode, unique: 1, node: 5, uid: 0, gid: 0, pid: 0 }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use std::io;
 
-use crate::channel::{Channel, split};
+use crate::channel::{BUFFER_BYTES, Channel, split};
 use crate::passthrough::PassthroughWish;
 use crate::wire::{Fields, MINOR, Opcode, REQUEST_BYTES_MAX, RING_REQUEST_BYTES_MAX};
 
@@ -86,7 +86,7 @@ impl Agreed {
 
 /// Agrees with the kernel on how the two of us talk.
 pub(crate) fn shake_hands(channel: &Channel, wishes: Wishes) -> io::Result<Agreed> {
-    let mut buffer = vec![0; REQUEST_BYTES_MAX as usize + 4096];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let Some(message) = channel.read(&mut buffer)? else {
             return Err(io::Error::other("unmounted before the handshake"));

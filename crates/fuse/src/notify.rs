@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use base::{ByteRange, Ino};
 
 use crate::channel::Channel;
-use crate::wire::OUT_HEADER_BYTES;
+use crate::wire::out_header;
 
 /// `FUSE_NOTIFY_INVAL_INODE`.
 const INVAL_INODE: i32 = 2;
@@ -58,11 +58,9 @@ impl Notifier {
         self.send(INVAL_INODE, &[&fields])
     }
 
-    /// A notice looks like a reply to no request, and its kind stands where the error would.
     fn send(&self, kind: i32, body: &[&[u8]]) -> io::Result<()> {
         let body_bytes: usize = body.iter().map(|part| part.len()).sum();
-        let bytes = u32::try_from(OUT_HEADER_BYTES + body_bytes).map_err(io::Error::other)?;
-        let header = [bytes.to_ne_bytes(), kind.to_ne_bytes(), [0; 4], [0; 4]].concat();
+        let header = out_header(0, kind, body_bytes);
         let parts = std::iter::once(&header[..]).chain(body.iter().copied());
         let parts: Vec<IoSlice> = parts.map(IoSlice::new).collect();
         match self.0.write(&parts) {

@@ -34,7 +34,8 @@ pub struct Mounted {
     /// Of those who read the device.
     threads: usize,
     rings: Option<Rings>,
-    core: Arc<Core>,
+    runtime: Handle,
+    metrics: Arc<Metrics>,
     place: Place,
     passthrough: Option<Passthrough>,
 }
@@ -86,7 +87,6 @@ impl Session {
         let place = Place(Unmounter::new(path.clone(), entry.device));
 
         let other = |error| MountError::with_source(MountErrorKind::Other, &path, error);
-        let core = Arc::new(Core::new(runtime, metrics));
         let rings = Rings::prepare(options.rings);
         let wishes = Wishes {
             passthrough: options.passthrough.if_privileged(),
@@ -101,7 +101,8 @@ impl Session {
             PassthroughWish::Off => None,
         };
         mount::set_read_ahead(entry.device, options.read_ahead_bytes);
-        Ok(Mounted { channel, threads: options.threads.max(1), rings, core, place, passthrough })
+        let threads = options.threads.max(1);
+        Ok(Mounted { channel, threads, rings, runtime, metrics, place, passthrough })
     }
 
     /// What tells the kernel to forget.
@@ -162,8 +163,8 @@ impl Mounted {
     /// Lets `service` answer what has been asked and will be asked.
     pub fn serve(self, service: Arc<dyn Service>) -> io::Result<Session> {
         let notifier = self.notifier();
-        let Mounted { channel, threads, rings, core, place, passthrough } = self;
-        core.open(service);
+        let Mounted { channel, threads, rings, runtime, metrics, place, passthrough } = self;
+        let core = Arc::new(Core::new(service, runtime, metrics));
         let unmounter = place.0.clone();
         let readers = (0..threads).map(|index| {
             let (core, channel) = (Arc::clone(&core), channel.clone());

@@ -22,8 +22,6 @@ pub(crate) const OUT_HEADER_BYTES: usize = 16;
 /// What each request begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Of the whole request.
-    pub(crate) bytes: u32,
     pub(crate) opcode: u32,
     /// The kernel's number of the request, which its reply repeats.
     pub(crate) unique: u64,
@@ -37,8 +35,8 @@ impl Header {
     /// None if that is not all of a header.
     pub(crate) fn read(bytes: &[u8]) -> Option<Header> {
         let mut fields = Fields(bytes);
+        let _of_the_whole_request = fields.u32()?;
         Some(Header {
-            bytes: fields.u32()?,
             opcode: fields.u32()?,
             unique: fields.u64()?,
             node: fields.u64()?,
@@ -49,12 +47,13 @@ impl Header {
     }
 }
 
-/// What a reply begins with, whose body has so many bytes; `errno` is 0 or positive.
-pub(crate) fn out_header(unique: u64, errno: i32, body_bytes: usize) -> [u8; OUT_HEADER_BYTES] {
+/// What a message to the kernel begins with, whose body has so many bytes. Where a reply has 0 or a
+/// negative error, a notice, which is no reply to anything, has its kind.
+pub(crate) fn out_header(unique: u64, code: i32, body_bytes: usize) -> [u8; OUT_HEADER_BYTES] {
     let bytes = u32::try_from(OUT_HEADER_BYTES + body_bytes).unwrap_or(u32::MAX);
     let mut header = [0; OUT_HEADER_BYTES];
     header[..4].copy_from_slice(&bytes.to_ne_bytes());
-    header[4..8].copy_from_slice(&(-errno).to_ne_bytes());
+    header[4..8].copy_from_slice(&code.to_ne_bytes());
     header[8..].copy_from_slice(&unique.to_ne_bytes());
     header
 }
@@ -272,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_reply_says_its_length_its_error_and_what_it_is_for() {
-        let header = out_header(7, 5, 100);
+        let header = out_header(7, -5, 100);
         let mut fields = Fields(&header);
         assert_eq!((fields.u32(), fields.i32(), fields.u64()), (Some(116), Some(-5), Some(7)));
     }

@@ -32,9 +32,10 @@ const PAGE_BYTES: usize = 4096;
 
 const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
-/// Requests under way at once over all queues, if these are few, and those of one queue. A request that waits for
-/// the network has its seat until it is answered, and what comes to a queue without a free seat
-/// waits too: so there are many. A seat is address space, and takes memory only while it is used.
+/// Requests under way at once over all queues, if these are few, and those of one queue. A request
+/// that waits for the network has its seat until it is answered, and what comes to a queue without
+/// a free seat waits too: so there are many. A seat is address space, and takes memory only while
+/// it is used.
 const SEATS_MAX: usize = 8192;
 const SEATS_OF_QUEUE_MAX: usize = 2048;
 const SEATS_OF_QUEUE_MIN: usize = 256;

