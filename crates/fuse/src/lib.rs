@@ -35,7 +35,7 @@ pub use mount::{
 };
 pub use notify::Notifier;
 pub use passthrough::{Backing, Passthrough, PassthroughWish};
-pub use ring::{RingWish, Transport};
+pub use ring::{RING_SWITCH, RingSwitch, RingWish, Transport, ring_switch};
 pub use service::{
     Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs,
 };

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use fuse::{RingSwitch, ring_switch};
+
 use crate::place::no_io_uring;
 
 /// The bytes of memory that the kernel tells of under this name, such as `MemFree`; 0 if it does not.
@@ -15,9 +17,6 @@ pub fn memory_bytes(name: &str) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Where root lets file systems take their requests through `io_uring`.
-pub(crate) const IO_URING_SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
-
 /// Processors, memory and kernel, and how that hands over requests, in two sentences.
 pub fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -25,8 +24,7 @@ pub fn machine() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
     let kernel = kernel.join(".");
-    let switch = fs::read_to_string(IO_URING_SWITCH).unwrap_or_default();
-    let by_rings = switch.trim() == "Y" && no_io_uring() != "true";
+    let by_rings = ring_switch() == RingSwitch::On && no_io_uring() != "true";
     let way = if by_rings { "through io_uring" } else { "by /dev/fuse" };
     format!(
         "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}. Requests came {way} \

@@ -15,7 +15,6 @@ use crate::bucket::Bucket;
 use crate::command::{Finished, run};
 use crate::faults::way_to;
 use crate::login::Login;
-use crate::machine::IO_URING_SWITCH;
 use crate::place::{NO_IO_URING, Scratch, clean_env, log_level, no_io_uring, quayfs, set_mode};
 use crate::wait;
 
@@ -267,7 +266,7 @@ impl Plan {
 
 /// Whoever does not want it is not changed by that.
 fn switch_io_uring_on() {
-    std::fs::write(IO_URING_SWITCH, "1").expect("root on Linux 6.14 or newer");
+    std::fs::write(fuse::RING_SWITCH, "1").expect("root on Linux 6.14 or newer");
 }
 
 impl Attempt {

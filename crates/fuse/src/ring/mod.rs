@@ -30,7 +30,8 @@ use crate::ring::queue::Queue;
 /// The pages that seats are made for.
 const PAGE_BYTES: usize = 4096;
 
-const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+/// Where root switches it on, for all FUSE file systems of the machine.
+pub const RING_SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
 /// Requests under way at once over all queues, if these are few, and those of one queue. A request
 /// that waits for the network has its seat until it is answered, and what comes to a queue without
@@ -81,7 +82,7 @@ impl Rings {
     /// Everything that can fail, before the kernel is told: once it waits for the queues, it waits
     /// for all of them. None where rings are not wanted or not to be had.
     pub(crate) fn prepare(wish: RingWish) -> Option<Rings> {
-        if wish == RingWish::Off || !is_switched_on() {
+        if wish == RingWish::Off || ring_switch() != RingSwitch::On {
             return None;
         }
         let made = cpus::possible().ok_or_else(|| io::Error::other("how many processors?"));
@@ -129,7 +130,22 @@ impl Rings {
     }
 }
 
+/// What the kernel says of requests through `io_uring`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingSwitch {
+    /// It has none, or does not tell us.
+    Unknown,
+    /// It would, if root wanted it.
+    Off,
+    /// It does so for mounts to come.
+    On,
+}
+
 /// Whether the kernel offers it at all.
-fn is_switched_on() -> bool {
-    fs::read_to_string(SWITCH).is_ok_and(|text| matches!(text.trim(), "Y" | "1"))
+pub fn ring_switch() -> RingSwitch {
+    match fs::read_to_string(RING_SWITCH) {
+        Ok(text) if matches!(text.trim(), "Y" | "1") => RingSwitch::On,
+        Ok(_) => RingSwitch::Off,
+        Err(_) => RingSwitch::Unknown,
+    }
 }

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use fuse::{RING_SWITCH, RingSwitch};
 use rustix::process::{Resource, getrlimit};
 
 use super::finding::Finding;
@@ -67,11 +68,14 @@ fn device() -> Finding {
 
 /// Nothing is wrong without it: it is quicker, and root's choice for the whole machine.
 fn io_uring() -> Finding {
-    let switch = "/sys/module/fuse/parameters/enable_uring";
-    let seen = match fs::read_to_string(switch) {
-        Ok(text) if text.trim() == "Y" => "requests may come through it".to_owned(),
-        Ok(_) => format!("off; for quicker small requests, as root: `echo 1 > {switch}`"),
-        Err(_) => "requests come by /dev/fuse; Linux 6.14 and newer have a quicker way".to_owned(),
+    let seen = match fuse::ring_switch() {
+        RingSwitch::On => "requests may come through it".to_owned(),
+        RingSwitch::Off => {
+            format!("off; for quicker small requests, as root: `echo 1 > {RING_SWITCH}`")
+        }
+        RingSwitch::Unknown => {
+            "requests come by /dev/fuse; Linux 6.14 and newer have a quicker way".to_owned()
+        }
     };
     Finding::ok("io_uring", seen)
 }
