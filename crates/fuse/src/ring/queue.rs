@@ -248,9 +248,13 @@ impl Served {
             self.in_use = true;
             core.take(&request.header, request.fixed, request.rest, &self.outlets[seat]);
             arrived.push(seat);
+            // What is answered at once leaves its buffer at once, to the next answer: many of them together
+            // are more than the allocator keeps, and cold when they are copied.
+            self.send_replies()?;
         }
     }
 
+    /// Puts the replies that there are into their seats, to be handed in together.
     fn send_replies(&mut self) -> io::Result<()> {
         let mut done = std::mem::take(&mut self.done);
         self.ended |= self.queue.inbox.take(&mut done);
