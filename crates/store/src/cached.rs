@@ -33,6 +33,8 @@ pub struct Cached {
     life: RwLock<Life>,
     last_use: AtomicU64,
     uses: AtomicU64,
+    // When it was last handed out while nobody had it.
+    handed_out: AtomicU64,
     // Whether the present time of being open has been counted as a use.
     is_use_counted: AtomicBool,
     // Whether `last_use` or `uses` changed since they were recorded.
@@ -88,6 +90,7 @@ impl Cached {
             life: RwLock::new(Life::Here(body)),
             last_use: AtomicU64::new(used.last_use),
             uses: AtomicU64::new(used.uses),
+            handed_out: AtomicU64::new(ground.stamp()),
             is_use_counted: AtomicBool::new(false),
             is_use_unsaved: AtomicBool::new(false),
         }
@@ -300,7 +303,13 @@ impl Cached {
 
     /// Notes that it was handed out to one more user after nobody had it.
     pub(crate) fn note_open(&self) {
+        self.handed_out.store(self.ground.stamp(), Ordering::Relaxed);
         self.is_use_counted.store(false, Ordering::Relaxed);
+    }
+
+    /// When somebody last wanted it, be it only to have it at hand.
+    pub(crate) fn wanted_at(&self) -> u64 {
+        self.used().last_use.max(self.handed_out.load(Ordering::Relaxed))
     }
 
     /// When and how often it was used.

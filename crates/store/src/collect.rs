@@ -202,7 +202,8 @@ fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -
     if chosen.is_empty() {
         return Ok(0);
     }
-    let mut open = table.lock();
+    let names: Vec<VersionName> = chosen.iter().map(|(name, _)| *name).collect();
+    let mut open = table.lock_for(&names);
     let _turn = ground.turn();
     let mut claimed = Vec::new();
     for (name, disk_bytes) in chosen {

@@ -69,10 +69,15 @@ impl Disk {
     }
 
     /// The inode that `path` leads to now, if any.
-    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn inode(&self, path: &Path) -> io::Result<Option<u64>> {
+        Ok(self.inode_and_len(path)?.map(|(inode, _)| inode))
+    }
+
+    /// The inode that `path` leads to now, and its length, if there is any.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn inode_and_len(&self, path: &Path) -> io::Result<Option<(u64, u64)>> {
         match fs::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(metadata.ino())),
+            Ok(metadata) => Ok(Some((metadata.ino(), metadata.len()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }

@@ -280,7 +280,7 @@ fn become_cached(
         pieces: rows,
     };
 
-    let mut open = table.lock();
+    let mut open = table.lock_for(&[name]);
     let turn = ground.turn();
     // The record first: until it is made, this is the staged file that it was, and what is to
     // become of it is done again after a crash. The bucket has the bytes.
@@ -307,6 +307,8 @@ fn become_cached(
         cached
     };
     drop(turn);
+    // Whoever writes many files opens none of them.
+    table.trim_if_many(&mut open);
     drop(open);
     ground.space.add_clean(disk_bytes);
     Ok(Some(cached))

@@ -1,11 +1,11 @@
 //! The versions this process has open: one [`Cached`] for each, kept a while after its last use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::backing::BackingFile;
 use crate::cached::{Body, Cached, Use};
@@ -36,21 +36,39 @@ pub(crate) struct Table {
     // Invariant: the only place where an unused version's `Arc` is; who holds the lock and counts
     // one reference knows that nobody else can get another.
     open: Mutex<Open>,
+    // A version is no longer being opened.
+    opened: Condvar,
 }
 
 /// The table, locked.
 #[derive(Debug)]
 pub(crate) struct Open {
     files: HashMap<VersionName, Arc<Cached>>,
+    // Those that somebody is about to open, without the lock: that waits for the disk and the database.
+    opening: HashSet<VersionName>,
     // How many files there may be before unused ones are looked for.
     trim_above: usize,
+}
+
+/// A version that is being opened: whoever else wants it waits until this is dropped.
+struct Opening<'a> {
+    table: &'a Table,
+    name: VersionName,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.table.open.lock().opening.remove(&self.name);
+        self.table.opened.notify_all();
+    }
 }
 
 impl Table {
     /// A table with nothing in it.
     pub(crate) fn new(ground: &Arc<Ground>) -> Table {
-        let open = Open { files: HashMap::new(), trim_above: IDLE_FILES_MAX };
-        Table { ground: Arc::clone(ground), open: Mutex::new(open) }
+        let open =
+            Open { files: HashMap::new(), opening: HashSet::new(), trim_above: IDLE_FILES_MAX };
+        Table { ground: Arc::clone(ground), open: Mutex::new(open), opened: Condvar::new() }
     }
 
     /// The table for those who check and change several things at once.
@@ -58,25 +76,42 @@ impl Table {
         self.open.lock()
     }
 
+    /// The table when nobody is about to open one of `names`.
+    pub(crate) fn lock_for(&self, names: &[VersionName]) -> MutexGuard<'_, Open> {
+        let mut open = self.open.lock();
+        let is_opening = |open: &mut Open| names.iter().any(|name| open.opening.contains(name));
+        self.opened.wait_while(&mut open, is_opening);
+        open
+    }
+
     /// The version `identity` of `size` bytes, found or made, for a user.
     pub(crate) fn version(&self, identity: &[u8], size: u64) -> Result<Arc<Cached>> {
         let name = VersionName::of(identity, size);
-        let mut open = self.open.lock();
+        let mut open = self.lock_for(&[name]);
         if let Some(cached) = open.files.get(&name) {
             if Arc::strong_count(cached) == 1 {
                 cached.note_open();
             }
             return Ok(Arc::clone(cached));
         }
+        open.opening.insert(name);
+        drop(open);
+        let _opening = Opening { table: self, name };
         let cached = Arc::new(self.open_version(identity, (name, size))?);
+        let mut open = self.open.lock();
         open.files.insert(name, Arc::clone(&cached));
+        self.trim_if_many(&mut open);
+        Ok(cached)
+    }
+
+    /// Closes unused versions if more are open than may be: each is a descriptor of this process.
+    pub(crate) fn trim_if_many(&self, open: &mut Open) {
         if open.trim_above < open.files.len()
-            && let Err(error) = self.trim(&mut open, 0)
+            && let Err(error) = self.trim(open, 0)
         {
-            // They stay open, which costs no more than descriptors.
+            // They stay open, as far as there are descriptors.
             tracing::warn!(%error, "cannot close unused files");
         }
-        Ok(cached)
     }
 
     /// Records what is known of all open versions, and closes those that were not used for a while
@@ -90,7 +125,7 @@ impl Table {
         saved
     }
 
-    /// Closes the unused versions that were last used before `old`, and the longest unused of the
+    /// Closes the unused versions that were last wanted before `old`, and the longest unwanted of the
     /// others if there are too many.
     fn trim(&self, open: &mut Open, old: u64) -> Result<()> {
         open.trim_above = open.files.len() + IDLE_FILES_MAX;
@@ -98,11 +133,11 @@ impl Table {
             .files
             .values()
             .filter(|cached| is_idle(cached))
-            .map(|cached| (cached.used().last_use, cached.name()))
+            .map(|cached| (cached.wanted_at(), cached.name()))
             .collect();
         idle.sort_unstable();
         let too_many = idle.len().saturating_sub(IDLE_FILES_MAX / 2);
-        let too_old = idle.partition_point(|(last_use, _)| *last_use < old);
+        let too_old = idle.partition_point(|(wanted_at, _)| *wanted_at < old);
         idle.truncate(too_many.max(too_old));
         let closing: Vec<Arc<Cached>> =
             idle.iter().map(|(_, name)| Arc::clone(&open.files[name])).collect();
@@ -162,10 +197,11 @@ impl Table {
         for _ in 0..OPEN_ATTEMPTS_MAX {
             let file = self.open_file(&path).map_err(io)?;
             // Whoever takes or evicts it removes the name while the claim is theirs alone.
-            if !file.join().map_err(io)? || !self.is_current(&path, &file).map_err(io)? {
+            if !file.join().map_err(io)? {
                 continue;
             }
-            let is_made = file.len().map_err(io)? == size;
+            let Some(len) = self.current_len(&path, &file).map_err(io)? else { continue };
+            let is_made = len == size;
             if is_made {
                 let row = self.ground.db.version(name)?;
                 let is_known = row.as_ref().is_some_and(|row| row.inode == file.inode());
@@ -179,7 +215,8 @@ impl Table {
             file.disclaim().map_err(io)?;
             let moving = file.moving().map_err(io)?;
             let is_ours = file.claim(Mode::Exclusive).map_err(io)?;
-            if !self.is_current(&path, &file).map_err(io)? || !is_ours && !is_made {
+            let is_current = self.current_len(&path, &file).map_err(io)?.is_some();
+            if !is_current || !is_ours && !is_made {
                 continue;
             }
             let row = if is_ours { self.make(name, size, &file)? } else { None };
@@ -221,8 +258,10 @@ impl Table {
         Ok(Arc::new(BackingFile::new(file, Arc::clone(disk))?))
     }
 
-    fn is_current(&self, path: &Path, file: &BackingFile) -> io::Result<bool> {
-        Ok(self.ground.disk.inode(path)? == Some(file.inode()))
+    /// How long `file` is; `None` if `path` leads elsewhere by now.
+    fn current_len(&self, path: &Path, file: &BackingFile) -> io::Result<Option<u64>> {
+        let found = self.ground.disk.inode_and_len(path)?;
+        Ok(found.and_then(|(inode, len)| (inode == file.inode()).then_some(len)))
     }
 }
 

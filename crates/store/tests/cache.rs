@@ -10,12 +10,12 @@
 mod common;
 
 use std::io::{Seek, SeekFrom, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::{Counter, ManualClock};
-use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read};
-use quayfs_store::{CacheLimit, ErrorKind, GRANULE_BYTES};
+use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read, write};
+use quayfs_store::{Base, CacheLimit, Cached, ErrorKind, GRANULE_BYTES};
 
 const MIB: usize = 1 << 20;
 
@@ -581,4 +581,84 @@ fn one_use(store: &quayfs_store::Store, round: usize, which: u8, content: &[u8])
     if round.is_multiple_of(11) {
         store.checkpoint().unwrap();
     }
+}
+
+#[test]
+fn what_is_to_be_at_hand_stays_open_longer_than_what_was_read_before() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let identity = |kind: u8, number: u32| [&[kind][..], &number.to_le_bytes()].concat();
+    let new = |kind: u8, number: u32| {
+        let cached = complete(&store, &identity(kind, number), b"hello");
+        read(&cached, 0, 5);
+        Arc::downgrade(&cached)
+    };
+    let open_of =
+        |all: &[Weak<Cached>]| all.iter().filter(|cached| cached.strong_count() != 0).count();
+    // Read long ago, and closed by now.
+    let wanted: Vec<_> = (0..50).map(|number| new(b'b', number)).collect();
+    let mut number = 0;
+    while open_of(&wanted) != 0 {
+        new(b'c', number);
+        number += 1;
+        assert!(number < 1000, "none is ever closed");
+    }
+    let read_before: Vec<_> = (0..50).map(|number| new(b'a', number)).collect();
+    let at_hand: Vec<_> = (0..50)
+        .map(|number| Arc::downgrade(&store.cached(&identity(b'b', number), 5).unwrap()))
+        .collect();
+    // As long as too many are open, those go that nobody has wanted for long.
+    while open_of(&read_before) != 0 {
+        assert_eq!(open_of(&at_hand), at_hand.len());
+        new(b'c', number);
+        number += 1;
+        assert!(number < 2000, "none is ever closed");
+    }
+}
+
+#[test]
+fn whoever_opens_a_version_at_the_same_time_has_the_same_one() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for version in 0..200_u32 {
+        let identity = version.to_le_bytes();
+        let opened: Vec<Arc<Cached>> = std::thread::scope(|scope| {
+            let open = || scope.spawn(|| store.cached(&identity, 5).unwrap());
+            let threads = [open(), open(), open(), open()];
+            threads.map(|thread| thread.join().unwrap()).into()
+        });
+        assert!(opened.iter().all(|one| Arc::ptr_eq(one, &opened[0])), "{version}");
+    }
+}
+
+#[test]
+fn a_version_is_opened_adopted_and_dropped_at_the_same_time() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let rounds = 300;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    let cached = store.cached(b"v", 5).unwrap();
+                    if cached.is_complete() {
+                        assert_eq!(read(&cached, 0, 5), b"hello");
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..rounds {
+                let staged = store.stage(b"note", Base::Empty).unwrap();
+                write(&staged, &[], 0, b"hello");
+                let sealed = staged.seal().unwrap();
+                store.adopt(&staged, sealed, b"v").unwrap();
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..rounds {
+                store.drop_version(b"v", 5).unwrap();
+            }
+        });
+    });
 }

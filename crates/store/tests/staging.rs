@@ -532,6 +532,23 @@ fn a_discarded_file_leaves_nothing() {
     assert!(folder.open().orphans().unwrap().is_empty());
 }
 
+#[test]
+fn whoever_writes_many_files_has_few_of_them_open() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for number in 0..2000_u32 {
+        let staged = store.stage(b"note", Base::Empty).unwrap();
+        write(&staged, &[], 0, b"hello");
+        let sealed = staged.seal().unwrap();
+        adopted_clean(&store, &staged, sealed, &number.to_le_bytes());
+    }
+    let open = folder.descriptors();
+    assert!(open < 1000, "{open} descriptors");
+    for number in 0..2000_u32 {
+        assert_eq!(read(&store.cached(&number.to_le_bytes(), 5).unwrap(), 0, 5), b"hello");
+    }
+}
+
 fn adopted_clean(
     store: &Store,
     staged: &Arc<Staged>,

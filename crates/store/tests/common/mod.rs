@@ -51,6 +51,13 @@ impl Folder {
         Store::open_in(&world, options, clock, metrics).unwrap()
     }
 
+    /// How many files of it this process has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let paths = open.filter_map(|open| std::fs::read_link(open.path()).ok());
+        paths.filter(|path| path.starts_with(self.path())).count()
+    }
+
     /// The files in a part of the folder.
     pub(crate) fn files(&self, part: &str) -> Vec<String> {
         let mut found = Vec::new();
