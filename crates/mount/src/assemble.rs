@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
-use namespace::{Attributes, Bucket, BucketOptions, Finished, Owner, Returns};
+use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns};
 use remote::{
     Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
-    Meter, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    Meter, Page, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Commit, Vfs, VfsOptions};
+use vfs::{Commit, Recovered, Vfs, VfsOptions};
 
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
@@ -72,6 +72,8 @@ pub(crate) struct Assembled {
     pub(crate) identified: Option<Arc<dyn Identified>>,
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
+    /// The first page of its top folder, and when it was asked for, if nothing was changed since.
+    pub(crate) top: Option<(Page, Duration)>,
 }
 
 /// Requests at a time, data and names together. A store gives each connection a part of its speed
@@ -101,7 +103,9 @@ pub(crate) async fn assemble(
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
-    check_readable(config, checked.as_ref(), (&*clock, patience)).await?;
+    let asked_at = clock.monotonic();
+    let asked = (checked.as_ref(), &Bucket::top_page());
+    let top = check_readable(config, asked, (&*clock, patience)).await?;
     let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
     let remote = repeated(config, (Arc::new(suited), config.deadline), &clock, &metrics);
@@ -116,10 +120,10 @@ pub(crate) async fn assemble(
         Arc::clone(&ledger) as _,
         bucket_options(config, (changes, nodes.join()), &volume, &rng),
     ));
-    match changes {
+    let names_left = match changes {
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
-    }
+    };
     let parts = sizes.parts_where(remote.personality().part_copies);
     let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
     let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: parts.clone() };
@@ -132,15 +136,7 @@ pub(crate) async fn assemble(
         fetching,
     );
     let log = UploadLog::new(&store, Arc::clone(&clock), &volume);
-    let options = VfsOptions {
-        volume,
-        file_bytes_max: remote.personality().object_bytes_max,
-        commit: config.commit,
-        dirty_limit: config.dirty_limit,
-        upload_delay: config.upload_delay,
-        last: config.last.clone(),
-        learned: Arc::clone(knowledge.learned()),
-    };
+    let options = vfs_options(config, volume, remote.as_ref(), &knowledge);
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store),
         (fetcher, Uploader::new((Arc::clone(&remote), log), budget, rng, uploading)),
@@ -148,11 +144,15 @@ pub(crate) async fn assemble(
         runtime,
         options,
     );
-    if changes == Changes::Allowed {
-        finish_uploads(&vfs, notices).await?;
-    }
+    let uploads_left = match changes {
+        Changes::Allowed => finish_uploads(&vfs, notices).await?,
+        Changes::Refused => Left::Nothing,
+    };
+    // What was listed before those were finished may be of the past.
+    let is_as_listed = (names_left, uploads_left) == (Left::Nothing, Left::Nothing);
     Ok(Assembled {
         vfs,
+        top: is_as_listed.then_some((top, asked_at)),
         namespace,
         ledger,
         remote,
@@ -163,6 +163,23 @@ pub(crate) async fn assemble(
         identified,
         knowledge,
     })
+}
+
+fn vfs_options(
+    config: &Config,
+    volume: String,
+    remote: &dyn Remote,
+    knowledge: &Knowledge,
+) -> VfsOptions {
+    VfsOptions {
+        volume,
+        file_bytes_max: remote.personality().object_bytes_max,
+        commit: config.commit,
+        dirty_limit: config.dirty_limit,
+        upload_delay: config.upload_delay,
+        last: config.last.clone(),
+        learned: Arc::clone(knowledge.learned()),
+    }
 }
 
 fn bucket_options(
@@ -185,6 +202,7 @@ fn bucket_options(
             Commit::Close => Returns::InBucket,
             Commit::Async => Returns::Journaled,
         },
+        foresight: Foresight::Names,
         nodes,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),
     }
@@ -198,15 +216,29 @@ pub(crate) fn owner(config: &Config) -> Owner {
     }
 }
 
+/// Whether earlier mounts began changes that they did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    Something,
+}
+
+impl Left {
+    fn of<T>(records: &[T]) -> Left {
+        if records.is_empty() { Left::Nothing } else { Left::Something }
+    }
+}
+
 /// Finishes the changes of names and attributes that earlier mounts began.
 async fn finish_names(
     config: &Config,
     namespace: &Bucket,
     ledger: &StoreLedger,
     notices: &mut Vec<Notice>,
-) -> Result<(), Error> {
+) -> Result<Left, Error> {
     let left =
         ledger.left().map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let is_left = Left::of(&left);
     // First what is said of names: it goes with those that are moved.
     let left = namespace.replay_attributes(left);
     let Finished { moves, waiting } = namespace.replay(left).await;
@@ -216,7 +248,7 @@ async fn finish_names(
     if 0 < waiting {
         notices.push(Notice::Renaming(waiting));
     }
-    Ok(())
+    Ok(is_left)
 }
 
 /// Shows the changes of attributes that earlier mounts began, and tells of those of names.
@@ -225,20 +257,22 @@ fn show_names(
     namespace: &Bucket,
     ledger: &StoreLedger,
     notices: &mut Vec<Notice>,
-) -> Result<(), Error> {
+) -> Result<Left, Error> {
     let waiting = ledger
         .waiting()
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
+    let is_left = Left::of(&waiting);
     let begun = Bucket::moves_begun(namespace.replay_attributes(waiting));
     if 0 < begun {
         notices.push(Notice::HalfRenamed(begun));
     }
-    Ok(())
+    Ok(is_left)
 }
 
 /// Finishes the uploads that earlier mounts began.
-async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Error> {
+async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<Left, Error> {
     let recovered = vfs.recover().await.map_err(Error::Recovery)?;
+    let is_left = if recovered == Recovered::default() { Left::Nothing } else { Left::Something };
     if 0 < recovered.uploaded {
         notices.push(Notice::Resumed(recovered.uploaded));
     }
@@ -246,7 +280,7 @@ async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<(), Erro
         notices.push(Notice::Waiting(recovered.waiting));
     }
     notices.extend(recovered.kept.into_iter().map(Notice::Kept));
-    Ok(())
+    Ok(is_left)
 }
 
 /// The object store alone.
@@ -297,7 +331,8 @@ pub(crate) async fn reach(
     let Provider { remote: provider, learned, .. } = provider(config, (&clock, &rng)).await?;
     let limit = limited(provider, &clock, &metrics);
     let remote = repeated(config, (limit, patience), &clock, &metrics);
-    check_readable(config, remote.as_ref(), (&*clock, patience)).await?;
+    let least = ListRequest { entries_max: 1, ..Bucket::top_page() };
+    check_readable(config, (remote.as_ref(), &least), (&*clock, patience)).await?;
     Ok((remote, learned))
 }
 
@@ -338,21 +373,14 @@ fn repeated(
     Arc::new(prefixed(retried, Key::from(config.location.prefix())))
 }
 
-/// One small listing tells a wrong bucket, wrong credentials and a wrong endpoint apart, and that nobody answers.
+/// One listing tells a wrong bucket, wrong credentials and a wrong endpoint apart, and that nobody answers.
 async fn check_readable(
     config: &Config,
-    remote: &dyn Remote,
+    (remote, first): (&dyn Remote, &ListRequest),
     (clock, patience): (&dyn Clock, Duration),
-) -> Result<(), Error> {
-    let first = ListRequest {
-        prefix: Key::from(""),
-        delimited: true,
-        start_after: None,
-        continuation: None,
-        entries_max: 1,
-    };
+) -> Result<Page, Error> {
     let listed = tokio::select! {
-        listed = remote.list(&first) => listed,
+        listed = remote.list(first) => listed,
         // A request that is under way may take much longer than repeats may, which say more of what is wrong.
         () = clock.sleep(patience * 3 / 2) => {
             let error = remote::Error::new(ErrorKind::Unavailable, "list", &first.prefix);
@@ -363,7 +391,7 @@ async fn check_readable(
             return Err(Error::Remote { location, advice, source });
         }
     };
-    listed.map(|_| ()).map_err(|source| explained(config, source))
+    listed.map_err(|source| explained(config, source))
 }
 
 /// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind. With it

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Ino};
+use futures::FutureExt as _;
+use futures::future::OptionFuture;
 use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -44,7 +46,7 @@ pub(crate) struct Volume {
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
     ledger: Arc<StoreLedger>,
-    background: [JoinHandle<()>; 3],
+    background: [JoinHandle<()>; 4],
 }
 
 impl Volume {
@@ -56,8 +58,11 @@ impl Volume {
         runtime: &Handle,
     ) -> Volume {
         let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
-        let Assembled { limit, parts, identified, knowledge, .. } = assembled;
+        let Assembled { limit, parts, identified, knowledge, top, .. } = assembled;
         vfs.attach(Arc::new(kernel));
+        // Before anybody asks for a change.
+        let top = top.map(|(page, asked_at)| namespace.take_top(page, asked_at));
+        let top = runtime.spawn(OptionFuture::from(top).map(drop));
         let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
         let pins = runtime.spawn(look_at_pins(Arc::clone(&vfs), Arc::clone(&clock)));
@@ -68,7 +73,7 @@ impl Volume {
             ttl: config.metadata_ttl,
             processes: Processes::default(),
         };
-        let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins]);
+        let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins, top]);
         let place = config.location.to_string().replace("://", "/");
         Volume {
             dispatch,

@@ -91,17 +91,19 @@ mod xattrs;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base::{Attr, Clock, Ino, Name};
 use parking_lot::Mutex;
-use remote::{Remote, Version};
+use remote::{Key, ListRequest, Page, Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
-pub use self::options::{Attributes, BucketOptions, Returns};
+pub use self::options::{Attributes, BucketOptions, Foresight, Returns};
 pub use self::replay::Finished;
 
+use self::ask::Bets;
 use self::carries::Carries;
 use self::changes::Changes;
 use self::copies::Copies;
@@ -147,6 +149,7 @@ impl Bucket {
             streams: HashMap::new(),
             walk: Walk::default(),
             outage: Outage::default(),
+            bets: Bets::new(options.foresight()),
             leaving: HashSet::new(),
         };
         Bucket {
@@ -189,6 +192,24 @@ impl Bucket {
     /// How many changes of names `records` begin that are to be finished.
     pub fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
         replay::moves_begun(records)
+    }
+
+    /// What to ask a store for its top folder's first page.
+    pub fn top_page() -> ListRequest {
+        listing::page(&Key::from(""), None)
+    }
+
+    /// Takes in which folders the answer to [`Bucket::top_page`] shows, asked for at `began` on the monotonic
+    /// clock, when what is returned is polled, so that whoever goes into one soon need not wait for it. Nothing
+    /// of ours was changed between the two; what is changed from the call on is newer.
+    pub fn take_top(&self, page: Page, began: Duration) -> impl Future<Output = ()> + use<> {
+        let taking = self.shared.take_top(page, began);
+        async move {
+            if let Err(error) = taking.await {
+                // Whoever needs it asks again.
+                tracing::debug!(%error, "nothing is known of the top folder yet");
+            }
+        }
     }
 
     /// Writes attributes that were changed here into the bucket, a little later; to be polled for as

@@ -13,7 +13,8 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Returns, check_attributes,
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, Returns,
+    check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};

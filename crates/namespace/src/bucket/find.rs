@@ -170,7 +170,19 @@ impl Shared {
         };
         let scope = match ask {
             Ask::One => None,
-            Ask::FirstPage => Some(Scope::First),
+            Ask::OneBeforePage => {
+                self.ask_ahead(op, parent);
+                None
+            }
+            Ask::FirstPage => {
+                self.wait_for_page_ahead(op, parent).await;
+                let times = (self.clock.monotonic(), self.options.metadata_ttl);
+                let known = self.state().tree.known((parent, name), times, belief);
+                if let Known::Present(ino) = known {
+                    return Ok(Answer::Found(Some(ino)));
+                }
+                Some(Scope::First)
+            }
             Ask::PageFrom => match self.remote.personality().naming.order {
                 ListOrder::Keys => Some(Scope::From(name.clone())),
                 // No page begins with a name where keys have no order.
@@ -231,7 +243,7 @@ impl Shared {
     ) -> Result<Step> {
         let now = self.clock.monotonic();
         let ttl = self.options.metadata_ttl;
-        let mut state = self.state();
+        let state = &mut *self.state();
         let prefix = state.tree.prefix(op, parent)?;
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         let length = keys::check_length(&keys::file(&prefix, name));
@@ -241,17 +253,18 @@ impl Shared {
         }
         match state.tree.known((parent, name), (now, ttl), belief) {
             Known::Present(ino) => {
-                state.tree.earn(parent, name);
+                state.earn(parent, name);
                 state.tree.touch(ino);
                 Ok(Step::Known(Some(ino)))
             }
             Known::Absent => {
-                state.tree.earn(parent, name);
+                state.earn(parent, name);
                 Ok(Step::Known(None))
             }
             Known::Unknown => {
                 let folder = state.tree.folder_mut(parent).expect("it has a prefix");
-                Ok(Step::Ask(folder.interest.ask(name, now, ttl.max(SOON_MIN)), prefix))
+                let times = (now, ttl.max(SOON_MIN));
+                Ok(Step::Ask(folder.interest.ask(name, times, &mut state.bets), prefix))
             }
         }
     }
@@ -521,6 +534,16 @@ impl State {
     pub(super) fn is_at(&self, dir: Ino, prefix: &Key) -> bool {
         self.tree.prefix("lookup", dir).is_ok_and(|now| now == *prefix)
     }
+
+    /// A question about `name` was answered from memory.
+    fn earn(&mut self, parent: Ino, name: &Name) {
+        let is_covered = self.tree.covered(parent, name);
+        let Some(folder) = self.tree.folder_mut(parent) else { return };
+        folder.interest.settle(name, &mut self.bets);
+        if is_covered {
+            folder.interest.earn();
+        }
+    }
 }
 
 impl Tree {
@@ -545,15 +568,6 @@ impl Tree {
             }
             None if is_absent => Known::Absent,
             None => Known::Unknown,
-        }
-    }
-
-    /// A question about `name` was answered from memory.
-    fn earn(&mut self, parent: Ino, name: &Name) {
-        if self.covered(parent, name)
-            && let Some(folder) = self.folder_mut(parent)
-        {
-            folder.interest.earn();
         }
     }
 

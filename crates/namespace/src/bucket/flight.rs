@@ -16,6 +16,8 @@ use crate::listing::WeakListing;
 pub(super) enum Scope {
     /// The first page.
     First,
+    /// The same, for whoever comes next: only what is in it counts, since others may make more until then.
+    Ahead,
     /// The page that begins with a name.
     From(Name),
 }

@@ -23,6 +23,8 @@ pub struct BucketOptions {
     pub attributes: Attributes,
     /// When a change of names returns.
     pub returns: Returns,
+    /// Whether more is asked than is needed.
+    pub foresight: Foresight,
     /// How many nodes are remembered that the kernel does not hold.
     pub nodes: Share,
     /// Makes the names of hidden objects others than those of other mounts.
@@ -51,6 +53,22 @@ pub enum Attributes {
     Off,
 }
 
+/// Whether the bucket is asked for what nobody waits for yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foresight {
+    /// Nothing that is not needed.
+    None,
+    /// Names beside those that are wanted, for as long as they are wanted mostly.
+    Names,
+}
+
+impl BucketOptions {
+    /// Whether more is asked than is needed: what is believed for no time cannot be told ahead.
+    pub(super) fn foresight(&self) -> Foresight {
+        if self.metadata_ttl.is_zero() { Foresight::None } else { self.foresight }
+    }
+}
+
 impl Default for BucketOptions {
     fn default() -> BucketOptions {
         BucketOptions {
@@ -61,6 +79,7 @@ impl Default for BucketOptions {
             folder_mode: 0o755,
             attributes: Attributes::Kept,
             returns: Returns::InBucket,
+            foresight: Foresight::None,
             nodes: Share::whole(1_000_000),
             seed: 0,
         }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Ino;
+use base::{Ino, Name};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared as SharedFuture};
-use remote::{Key, ListOrder};
+use remote::{Entry, Key, ListOrder, Page};
+use tracing::Instrument as _;
 
 use super::attributes::dress::Sight;
 use super::changes::Ticket;
@@ -45,6 +46,34 @@ impl Shared {
         outcome.await.map_err(|error| error.again())
     }
 
+    /// Asks for the first page of a folder, for whoever comes next; what is asked from now on is newer.
+    pub(super) fn ask_ahead(self: &Arc<Self>, op: &'static str, dir: Ino) {
+        let outcome = {
+            let mut state = self.state();
+            if self.flight_to_join(&state, dir, &Scope::Ahead).is_some() {
+                return;
+            }
+            // A folder that is gone by now has no page.
+            let Ok(outcome) = self.take_off(op, &mut state, dir, Scope::Ahead) else { return };
+            outcome
+        };
+        let asking = async move {
+            // Whoever needs it asks again.
+            if let Err(error) = outcome.await {
+                tracing::debug!(%error, "names that nobody needs yet were not told");
+            }
+        };
+        tokio::spawn(asking.in_current_span());
+    }
+
+    /// Waits for such a page if it is under way.
+    pub(super) async fn wait_for_page_ahead(self: &Arc<Self>, op: &'static str, dir: Ino) {
+        if self.flight_to_join(&self.state(), dir, &Scope::Ahead).is_some() {
+            // Without an answer the name is asked for as if nobody had been about it.
+            let _ = self.pages(op, dir, Scope::Ahead).await;
+        }
+    }
+
     fn flight_to_join(
         &self,
         state: &State,
@@ -75,6 +104,34 @@ impl Shared {
         Ok(outcome)
     }
 
+    /// Takes in which folders the first page of the top folder shows, which was asked for at `began`, when the
+    /// future is polled; what is changed after the call is newer. Files are asked for by themselves, since a
+    /// page does not tell how they look, and what is not mentioned may have come meanwhile.
+    pub(super) fn take_top(
+        self: &Arc<Self>,
+        mut page: Page,
+        began: Duration,
+    ) -> impl Future<Output = Result<()>> + use<> {
+        let (ticket, shared) = (self.changes.ticket(), Arc::clone(self));
+        async move {
+            // By now nobody would believe it.
+            if began + shared.options.metadata_ttl <= shared.clock.monotonic() {
+                return Ok(());
+            }
+            let (op, top) = ("take in", Key::from(""));
+            shared.dress(op, &top, &mut page, Sight::Beginning).await?;
+            page.entries.retain(|entry| matches!(entry, Entry::Prefix(_)));
+            let mut told = Told::default();
+            told.add(&top, page.entries, began);
+            let mut state = shared.state();
+            for (name, (there, as_of)) in told.names {
+                state.tree.tell_name(&ticket, Ino::ROOT, &name, there, as_of);
+            }
+            state.tree.shrink(shared.options.nodes.max(), None);
+            Ok(())
+        }
+    }
+
     async fn fly(self: Arc<Self>, trip: Trip) -> Outcome {
         let listed = self.fetch(&trip).await;
         let mut state = self.state();
@@ -91,20 +148,29 @@ impl Shared {
 
     async fn fetch(&self, trip: &Trip) -> Result<(Told, Range)> {
         let (first, start_after) = match &trip.scope {
-            Scope::First => (None, None),
+            Scope::First | Scope::Ahead => (None, None),
             Scope::From(name) => match keys::just_below(&trip.prefix, name) {
                 Some(start) => (Some(name.clone()), Some(start)),
                 None => (None, None),
             },
         };
-        let as_of = self.clock.monotonic();
         let request = listing::page(&trip.prefix, start_after);
+        let page = self.remote.list(&request).await;
+        let page = page.map_err(|error| Error::remote(trip.op, error))?;
+        self.understand(trip, first, page).await
+    }
+
+    /// What a page says that begins with the name `first`, or with the folder.
+    async fn understand(
+        &self,
+        trip: &Trip,
+        first: Option<Name>,
+        mut page: Page,
+    ) -> Result<(Told, Range)> {
         let sight = match &first {
             None => Sight::Beginning,
             Some(_) => Sight::Elsewhere,
         };
-        let mut page =
-            self.remote.list(&request).await.map_err(|error| Error::remote(trip.op, error))?;
         if page.next.is_some() && self.remote.personality().naming.order == ListOrder::Unsorted {
             // What else there is of any name may be on another page.
             page.entries.clear();
@@ -112,7 +178,7 @@ impl Shared {
         self.dress(trip.op, &trip.prefix, &mut page, sight).await?;
         let last = page.entries.last().map(|entry| rest_of(&trip.prefix, entry.key()));
         let mut told = Told::default();
-        told.add(&trip.prefix, page.entries, as_of);
+        told.add(&trip.prefix, page.entries, trip.began);
         let range = match (page.next, first) {
             (None, None) => Range::All,
             (None, first @ Some(_)) => Range::Page { first, last: None },
@@ -127,9 +193,16 @@ impl State {
         if !self.is_at(trip.dir, &trip.prefix) {
             return Answer { range: None };
         }
-        let window = Window { range: range.clone(), as_of: trip.began };
-        self.tree.tell(&trip.ticket, trip.dir, told, window);
-        if let (Scope::First, Some(folder)) = (&trip.scope, self.tree.folder_mut(trip.dir)) {
+        if trip.scope == Scope::Ahead {
+            for (name, (there, as_of)) in told.names {
+                self.tree.tell_name(&trip.ticket, trip.dir, &name, there, as_of);
+            }
+        } else {
+            let window = Window { range: range.clone(), as_of: trip.began };
+            self.tree.tell(&trip.ticket, trip.dir, told, window);
+        }
+        let is_first = matches!(trip.scope, Scope::First | Scope::Ahead);
+        if let (true, Some(folder)) = (is_first, self.tree.folder_mut(trip.dir)) {
             folder.interest.learn_size(range == Range::All);
         }
         Answer { range: Some(range) }

@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
+use super::ask::Bets;
 use super::carries::Carries;
 use super::changes::Changes;
 use super::copies::Copies;
@@ -53,6 +54,7 @@ pub(super) struct State {
     pub(super) streams: HashMap<Ino, Stream>,
     pub(super) walk: Walk,
     pub(super) outage: Outage,
+    pub(super) bets: Bets,
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
 }

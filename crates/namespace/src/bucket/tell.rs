@@ -96,7 +96,15 @@ impl Tree {
         }
     }
 
-    fn tell_name(&mut self, ticket: &Ticket, dir: Ino, name: &Name, there: There, as_of: Duration) {
+    /// Takes in that a name is there, or not, and nothing of its neighbours.
+    pub(super) fn tell_name(
+        &mut self,
+        ticket: &Ticket,
+        dir: Ino,
+        name: &Name,
+        there: There,
+        as_of: Duration,
+    ) {
         if !ticket.tells(dir, name)
             || self.knows_better(dir, name, as_of)
             || self.is_alias(dir, name, &there)

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use base::{Ino, Share};
-use remote::Key;
+use base::{Clock as _, Ino, Share};
 use remote::fake::{Fake, Op};
+use remote::{Key, Remote as _};
 
 use super::{Bench, names};
-use crate::{BucketOptions, ErrorKind, Namespace};
+use crate::{Bucket, BucketOptions, ErrorKind, Foresight, Namespace};
 
 #[tokio::test]
 async fn a_listing_of_two_pages_is_two_requests_and_answers_for_every_name() {
@@ -51,6 +51,102 @@ async fn a_second_name_of_a_folder_costs_one_listing_and_the_others_nothing() {
     }
     assert!(bench.lookup(Ino::ROOT, "50").await.is_err());
     assert_eq!(bench.asked(&mut before), (0, 0));
+}
+
+/// Until nobody is about a listing any more.
+async fn listed(bench: &Bench) {
+    loop {
+        tokio::task::yield_now().await;
+        if bench.bucket.shared.state().flights.is_empty() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_page_comes_with_the_first_name_while_second_names_are_wanted() {
+    let options = BucketOptions { foresight: Foresight::Names, ..BucketOptions::default() };
+    let bench = Bench::over(Fake::new(), options);
+    for folder in 0..40 {
+        for file in ["a", "b", "c"] {
+            bench.put(&format!("d{folder:02}/{file}"), "x");
+        }
+    }
+    let dirs = bench.bucket.list(Ino::ROOT).await.unwrap();
+    let mut before = (0, 0);
+    bench.asked(&mut before);
+    for dir in &dirs[..20] {
+        bench.ino(dir.attr.ino, "a").await;
+        listed(&bench).await;
+        assert_eq!(bench.asked(&mut before), (1, 2), "the name, and the page");
+        bench.ino(dir.attr.ino, "b").await;
+        bench.ino(dir.attr.ino, "c").await;
+        assert_eq!(bench.asked(&mut before), (0, 0), "they were told ahead");
+    }
+    bench.put("d19/new", "x");
+    bench.ino(dirs[19].attr.ino, "new").await;
+    assert_eq!(bench.asked(&mut before), (0, 1), "what was not there is asked for");
+    for dir in &dirs[20..] {
+        bench.ino(dir.attr.ino, "a").await;
+        listed(&bench).await;
+    }
+    let (heads, lists) = bench.asked(&mut before);
+    assert_eq!(heads, 20);
+    assert!(lists <= 20 + 8, "{lists} LISTs for names that nobody else was asked for");
+}
+
+#[tokio::test]
+async fn how_a_file_looks_is_what_was_asked_of_it_and_not_what_the_page_lacks() {
+    let options = BucketOptions { foresight: Foresight::Names, ..BucketOptions::default() };
+    let bench = Bench::over(Fake::new(), options);
+    let mode = [("mode".to_owned(), "33216".to_owned())].into();
+    bench.fake.insert(&Key::from("dir/tool"), "x", mode);
+    let dir = bench.ino(Ino::ROOT, "dir").await;
+    let tool = bench.lookup(dir, "tool").await.unwrap().attr;
+    assert_eq!(tool.mode, 0o700);
+    listed(&bench).await;
+    assert_eq!(bench.lookup(dir, "tool").await.unwrap().attr, tool);
+    assert_eq!(bench.bucket.attr(tool.ino).await.unwrap(), tool);
+}
+
+#[tokio::test]
+async fn folders_of_a_page_that_was_asked_for_before_are_believed_as_long_as_any_other() {
+    let bench = Bench::new();
+    bench.put("folder/file", "x");
+    bench.put("file", "x");
+    let began = bench.clock.monotonic();
+    let page = bench.fake.list(&Bucket::top_page()).await.unwrap();
+    bench.put("new/file", "x");
+    let taking = bench.bucket.take_top(page.clone(), began);
+    // Newer than the page, although it is in it.
+    let gone = super::name("folder");
+    let kept = super::name("kept");
+    let rename =
+        bench.bucket.rename((Ino::ROOT, &gone), (Ino::ROOT, &kept), crate::RenameMode::Replace);
+    rename.await.unwrap();
+    taking.await;
+    assert!(bench.lookup(Ino::ROOT, "folder").await.is_err());
+
+    let bench = Bench::new();
+    bench.put("folder/file", "x");
+    bench.bucket.take_top(page.clone(), began).await;
+    let mut before = (0, 0);
+    bench.asked(&mut before);
+    bench.ino(Ino::ROOT, "folder").await;
+    assert_eq!(bench.asked(&mut before), (0, 0));
+    bench.put("file", "x");
+    bench.ino(Ino::ROOT, "file").await;
+    assert_eq!(bench.asked(&mut before).0, 1, "how a file looks no page tells");
+    bench.put("new/file", "x");
+    bench.ino(Ino::ROOT, "new").await;
+    bench.expire();
+    bench.ino(Ino::ROOT, "folder").await;
+    assert_ne!(bench.asked(&mut before), (0, 0));
+
+    let bench = Bench::new();
+    bench.expire();
+    bench.bucket.take_top(page, began).await;
+    assert!(bench.lookup(Ino::ROOT, "folder").await.is_err(), "it was too old");
 }
 
 #[tokio::test]
