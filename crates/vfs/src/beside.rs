@@ -1,4 +1,4 @@
-//! Fetches the small files of a folder that is read file by file, before they are opened.
+//! Fetches, or opens, the small files of a folder that is read file by file, before they are opened.
 
 use std::sync::{Arc, Weak};
 
@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use namespace::{InFolder, Neighbour};
 
 use crate::file::{Bytes, File};
-use crate::trail::Fetch;
+use crate::trail::{Fetch, Found};
 use crate::vfs::Vfs;
 
 /// Larger files have readers of their own, whose reads say what they want.
@@ -23,9 +23,11 @@ const FILES_AT_A_TIME: usize = 64;
 impl Vfs {
     /// `file` was opened to be read.
     pub(crate) fn look_beside(&self, file: &File) {
-        let is_here = match &file.state.read().bytes {
+        let found = match &file.state.read().bytes {
             Bytes::Clean(download) if download.size() <= SMALL_BYTES_MAX => {
-                download.cached().is_none_or(|cached| cached.is_complete())
+                // Where there is no room for one, there is none for others.
+                let Some(cached) = download.cached() else { return };
+                if cached.is_complete() { Found::Here } else { Found::Missing }
             }
             Bytes::Clean(_) | Bytes::Staged { .. } => return,
         };
@@ -33,11 +35,7 @@ impl Vfs {
             return;
         };
         let mut trails = self.beside.trails.lock();
-        // Where all is here nothing is followed.
-        if is_here && !trails.has(folder) {
-            return;
-        }
-        let wanted = match trails.opened(folder, &name, entries) {
+        let wanted = match trails.opened(folder, (&name, found), entries) {
             Fetch::Nothing => return,
             Fetch::After(after, files) => {
                 let after = (folder, Some(&after));
@@ -65,7 +63,7 @@ impl Vfs {
         });
     }
 
-    /// Fetches a file, unless somebody is at it.
+    /// Fetches a file, unless somebody is at it. One that is here stays open for a while.
     async fn fetch_neighbour(self: Arc<Self>, Neighbour { ino, content, .. }: Neighbour) {
         let Some(identity) = content.identity else { return };
         let Ok(download) = self.download(&identity, content.size, content.extents) else { return };

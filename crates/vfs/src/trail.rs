@@ -1,5 +1,7 @@
 //! Decides which small files of a folder to fetch before they are opened, from those that were; pure.
 //!
+//! What is read in order is opened ahead, too, where all of it is here: that is half of what an open takes.
+//!
 //! ```text
 //!   opened one after the other, in the order of the names ─▶ the next 8, 16, ... 256 after them
 //!   many of a folder that is not large, in any order      ─▶ all of it, once
@@ -14,6 +16,9 @@ const STEPS_MIN: u32 = 2;
 /// The first window, and the largest: what a round trip of 100 ms needs for 2,500 files a second.
 const WINDOW_MIN: usize = 8;
 const WINDOW_MAX: usize = 256;
+
+/// The largest window where nothing was missing yet: that many more are kept open than are in use.
+const HERE_WINDOW_MAX: usize = 64;
 
 /// A folder with more entries is never fetched as a whole.
 const WHOLE_ENTRIES_MAX: usize = 4096;
@@ -35,10 +40,18 @@ pub(crate) enum Fetch {
     All(Name),
 }
 
+/// Whether a file that is opened is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Here,
+    Missing,
+}
+
 /// How one folder is read.
 #[derive(Debug, Default)]
 struct Trail {
-    opened: usize,
+    // How many opens found their file missing.
+    missed: usize,
     // How many opens went on in order.
     steps: u32,
     last: Option<Name>,
@@ -55,13 +68,13 @@ pub(crate) struct Trails {
 }
 
 impl Trails {
-    /// Whether files of `folder` are followed.
-    pub(crate) fn has(&self, folder: Ino) -> bool {
-        self.trails.iter().any(|(ino, _)| *ino == folder)
-    }
-
     /// The small file `name` was opened, in `folder` of which `entries` are known.
-    pub(crate) fn opened(&mut self, folder: Ino, name: &Name, entries: usize) -> Fetch {
+    pub(crate) fn opened(
+        &mut self,
+        folder: Ino,
+        (name, found): (&Name, Found),
+        entries: usize,
+    ) -> Fetch {
         let trail = match self.trails.iter().position(|(ino, _)| *ino == folder) {
             Some(at) => self.trails.remove(at).1,
             None => Trail::default(),
@@ -71,7 +84,7 @@ impl Trails {
         }
         self.trails.push((folder, trail));
         let (_, trail) = self.trails.last_mut().expect("just put there");
-        trail.opened(name, entries)
+        trail.opened((name, found), entries)
     }
 
     /// `files` were found to fetch, the last of them `last`.
@@ -84,11 +97,11 @@ impl Trails {
 }
 
 impl Trail {
-    fn opened(&mut self, name: &Name, entries: usize) -> Fetch {
+    fn opened(&mut self, (name, found): (&Name, Found), entries: usize) -> Fetch {
         if self.last.as_ref() == Some(name) {
             return Fetch::Nothing;
         }
-        self.opened += 1;
+        self.missed += usize::from(found == Found::Missing);
         if self.goes_on_at(name) {
             self.steps += 1;
             self.ahead = self.ahead.saturating_sub(1);
@@ -97,7 +110,12 @@ impl Trail {
         }
         self.last = Some(name.clone());
         let many = (entries / WHOLE_ONE_IN).max(WHOLE_OPENS_MIN);
-        if !self.whole && many <= self.opened && entries <= WHOLE_ENTRIES_MAX {
+        // Who finds all that he opens misses nothing of it.
+        if !self.whole
+            && found == Found::Missing
+            && many <= self.missed
+            && entries <= WHOLE_ENTRIES_MAX
+        {
             self.whole = true;
             return Fetch::All(name.clone());
         }
@@ -105,7 +123,9 @@ impl Trail {
             return Fetch::Nothing;
         }
         let doublings = (self.steps - STEPS_MIN).min(WINDOW_MAX.ilog2());
-        let window = (WINDOW_MIN << doublings).min(WINDOW_MAX);
+        // What was fetched ahead is here too.
+        let window_max = if self.missed == 0 { HERE_WINDOW_MAX } else { WINDOW_MAX };
+        let window = (WINDOW_MIN << doublings).min(window_max);
         let room = window.saturating_sub(self.ahead);
         // Several at a time: finding them costs more than one of them does.
         if room * 4 < window {
@@ -125,7 +145,7 @@ impl Trail {
 mod tests {
     use base::{Ino, Name};
 
-    use super::{Fetch, TRAILS_MAX, Trails, WINDOW_MAX};
+    use super::{Fetch, Found, TRAILS_MAX, Trails, WINDOW_MAX};
 
     const FOLDER: Ino = Ino(7);
     const LARGE: usize = 100_000;
@@ -137,9 +157,17 @@ mod tests {
     /// Opens files of a folder of `entries`; what is asked for comes. How many were fetched ahead, and
     /// whether all of it was asked for.
     fn fetched(entries: usize, opens: impl IntoIterator<Item = usize>) -> (usize, bool) {
+        fetched_of(Found::Missing, entries, opens)
+    }
+
+    fn fetched_of(
+        found: Found,
+        entries: usize,
+        opens: impl IntoIterator<Item = usize>,
+    ) -> (usize, bool) {
         let (mut trails, mut sum, mut until, mut whole) = (Trails::default(), 0, 0, false);
         for number in opens {
-            match trails.opened(FOLDER, &name(number), entries) {
+            match trails.opened(FOLDER, (&name(number), found), entries) {
                 Fetch::Nothing => {}
                 Fetch::After(after, files) => {
                     let from = if after == name(number) { number } else { until };
@@ -185,6 +213,31 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_that_is_here_is_followed_in_order_and_never_fetched_as_a_whole() {
+        let (files, whole) = fetched_of(Found::Here, 1000, 0..900);
+        assert!(890 <= files && !whole, "{files}");
+        let (files, whole) = fetched_of(Found::Here, 1000, (0..900).map(|at| at * 619 % 1000));
+        assert!(files < 900 * 4 && !whole, "{files}");
+    }
+
+    #[test]
+    fn the_window_stays_large_while_what_was_fetched_ahead_is_found() {
+        let mut trails = Trails::default();
+        let (mut until, mut largest) = (0, 0);
+        for number in 0..2000 {
+            let found = if number < until { Found::Here } else { Found::Missing };
+            if let Fetch::After(after, files) = trails.opened(FOLDER, (&name(number), found), LARGE)
+            {
+                let from = if after == name(number) { number } else { until };
+                until = from + files;
+                trails.fetched(FOLDER, &name(until), files);
+            }
+            largest = largest.max(until - number.min(until));
+        }
+        assert!(WINDOW_MAX - 8 <= largest, "{largest}");
+    }
+
+    #[test]
     fn who_opens_the_same_file_again_and_again_is_on_no_trail() {
         assert_eq!(fetched(1000, [5; 100]), (0, false));
     }
@@ -193,9 +246,10 @@ mod tests {
     fn no_more_folders_are_followed_than_are_allowed_to() {
         let mut trails = Trails::default();
         for folder in 0..1000 {
-            trails.opened(Ino(folder), &name(0), LARGE);
+            trails.opened(Ino(folder), (&name(0), Found::Missing), LARGE);
             assert!(trails.trails.len() <= TRAILS_MAX);
         }
-        assert!(trails.has(Ino(999)) && !trails.has(Ino(1)));
+        let has = |folder| trails.trails.iter().any(|(ino, _)| *ino == Ino(folder));
+        assert!(has(999) && !has(1));
     }
 }
