@@ -10,17 +10,24 @@ use crate::habit::Habit;
 use crate::readahead::{Ahead, Cursors, Follows, Limits};
 
 /// A file is hot when it would have come as a whole in the time that its readers have waited for parts of it.
-/// A wait takes about this part of a second,
-const WAITS_PER_SECOND: u64 = 16;
+/// A wait, with those for what is near that mostly follow, takes about this part of a second,
+const WAITS_PER_SECOND: u64 = 4;
 /// in which so many bytes come at least: an eighth of a file is worth the whole anywhere,
 const WAIT_BYTES_MIN: u64 = 8 * GRANULE_BYTES;
 /// and at most: a fast network alone does not make a file hot.
-const WAIT_BYTES_MAX: u64 = 64 * GRANULE_BYTES;
+const WAIT_BYTES_MAX: u64 = 256 * GRANULE_BYTES;
 /// Fewer waits say nothing.
 const HOT_GRANULES_MIN: u64 = 4;
 
 /// Larger files are never fetched as a whole because parts of them are hot.
 const HOT_BYTES_MAX: u64 = 512 << 20;
+
+/// Of a file that is looked at from its beginning, this part of it at its end is guessed: TIFF, ZIP, Parquet and
+/// many others have tables there.
+const TAIL_PART: u64 = 128;
+const TAIL_BYTES_MAX: u64 = 8 * GRANULE_BYTES;
+/// Smaller files are soon here anyway.
+const TAIL_FROM_BYTES: u64 = TAIL_PART * GRANULE_BYTES;
 
 /// Whether what was read was here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +52,8 @@ pub(crate) struct Reads {
     habit: Habit,
     /// Jumps wanted these granules, and they were not here. Streams want no more than they read.
     missed: HashSet<u64>,
+    /// Whether it was ever read; the first read goes on with no stream.
+    is_begun: bool,
 }
 
 impl Reads {
@@ -72,7 +81,9 @@ impl Reads {
     ) -> Vec<Wish> {
         let ahead = |range| Ahead { range, piece_bytes: limits.piece_bytes_min };
         let guesses = self.habit.jumped(read, size).into_iter();
-        let mut wishes: Vec<_> = guesses.map(|range| Wish::Ahead(ahead(range))).collect();
+        let tail = self.tail(read, size);
+        let mut wishes: Vec<_> =
+            guesses.chain(tail).map(|range| Wish::Ahead(ahead(range))).collect();
         if found == Found::Missing && self.warms(read, size, limits) {
             // There may be no room for it, or not for long: then it is hot again as late as now.
             self.missed.clear();
@@ -80,6 +91,15 @@ impl Reads {
             wishes.extend(ByteRange::new(0, size).map(|all| Wish::Whole(ahead(all))));
         }
         wishes
+    }
+
+    /// The end of a large file, if this read is the first one and at the beginning.
+    fn tail(&mut self, read: ByteRange, size: u64) -> Option<ByteRange> {
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        if !is_first || GRANULE_BYTES <= read.start() || size < TAIL_FROM_BYTES {
+            return None;
+        }
+        ByteRange::new(size - (size / TAIL_PART).min(TAIL_BYTES_MAX), size)
     }
 
     /// Whether the file becomes hot by this read of what is not here.
@@ -129,9 +149,10 @@ mod tests {
     #[test]
     fn a_file_is_wanted_whole_when_it_would_have_come_while_its_parts_were_waited_for() {
         let (size, small) = (1024 * GRANULE_BYTES, 8 * GRANULE_BYTES);
-        assert_eq!(hot_after(size, Found::Missing, 128 * MIB), Some(16));
-        assert_eq!(hot_after(size, Found::Missing, 1024 * MIB), Some(16));
-        assert_eq!(hot_after(size, Found::Missing, 64 * MIB), Some(32));
+        let large = 4 * size;
+        assert_eq!(hot_after(large, Found::Missing, 128 * MIB), Some(16));
+        assert_eq!(hot_after(large, Found::Missing, 1024 * MIB), Some(16));
+        assert_eq!(hot_after(size, Found::Missing, 64 * MIB), Some(8));
         assert_eq!(hot_after(size, Found::Missing, MIB), Some(128), "an eighth of it");
         assert_eq!(hot_after(small, Found::Missing, MIB), Some(4));
         assert_eq!(hot_after(size, Found::Here, 128 * MIB), None);
@@ -149,8 +170,31 @@ mod tests {
                 wholes.push(number);
             }
         }
-        assert_eq!(wholes.first(), Some(&32));
-        assert!(wholes.windows(2).all(|two| two[1] - two[0] == 32), "{wholes:?}");
+        assert_eq!(wholes.first(), Some(&8));
+        assert!(wholes.windows(2).all(|two| two[1] - two[0] == 8), "{wholes:?}");
+    }
+
+    /// What is guessed when a file of `size` bytes is read first at `first`, and then at its beginning.
+    fn guessed_at_first(size: u64, first: u64) -> Vec<ByteRange> {
+        let mut reads = Reads::default();
+        let mut on_read = |at: u64| {
+            let read = ByteRange::at(at, 4096).unwrap();
+            reads.on_read((read, Found::Missing), size, LIMITS)
+        };
+        let wishes = on_read(first).into_iter().chain(on_read(0));
+        wishes
+            .filter_map(|wish| if let Wish::Ahead(ahead) = wish { Some(ahead.range) } else { None })
+            .collect()
+    }
+
+    #[test]
+    fn who_begins_at_the_beginning_of_a_large_file_is_guessed_to_look_at_its_end() {
+        let end = |size: u64, bytes: u64| vec![ByteRange::new(size - bytes, size).unwrap()];
+        assert_eq!(guessed_at_first(16 * MIB, 100), end(16 * MIB, GRANULE_BYTES));
+        assert_eq!(guessed_at_first(64 * MIB, 0), end(64 * MIB, MIB / 2));
+        assert_eq!(guessed_at_first(4096 * MIB, 0), end(4096 * MIB, MIB), "a little of it");
+        assert_eq!(guessed_at_first(15 * MIB, 0), []);
+        assert_eq!(guessed_at_first(64 * MIB, 32 * MIB), []);
     }
 
     #[test]
