@@ -25,7 +25,15 @@ pub(crate) struct Session<'a> {
     limit: Duration,
     folder: Scratch,
     mounted: Option<Mounted>,
-    steps: Vec<Step>,
+    told: Told,
+}
+
+/// What was measured.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) steps: Vec<Step>,
+    /// On the local disk, in turns with the client's own.
+    pub(crate) local: Vec<Step>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,16 +57,16 @@ impl<'a> Session<'a> {
             stage.remember();
         }
         let folder = Scratch::new();
-        let (mounted, steps) = (None, Vec::new());
-        let mut session = Session { client, stage, road, limit, folder, mounted, steps };
+        let (mounted, told) = (None, Told::default());
+        let mut session = Session { client, stage, road, limit, folder, mounted, told };
         session.mount()?;
         Ok(session)
     }
 
     /// Unmounts, and tells what all steps came to.
-    pub(crate) fn end(mut self) -> Vec<Step> {
+    pub(crate) fn end(mut self) -> Told {
         self.unmount();
-        std::mem::take(&mut self.steps)
+        std::mem::take(&mut self.told)
     }
 
     /// The path of what is called `name` in the bucket.
@@ -84,6 +92,13 @@ impl<'a> Session<'a> {
         let mut command = reader(ALL_WITHIN, "whole");
         command.arg(self.path(name));
         self.run(step, &mut command, ALL_WITHIN)
+    }
+
+    /// As [`Session::read_all`], of the file on the local disk beside the client.
+    pub(crate) fn read_all_on_disk(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
+        let mut command = reader(ALL_WITHIN, "whole");
+        command.arg(self.stage.local().join(name));
+        self.step_on_disk(step, &mut command)
     }
 
     /// Runs the plain client.
@@ -121,6 +136,17 @@ impl<'a> Session<'a> {
         self.run(name, command, self.limit)
     }
 
+    /// As [`Session::step`], of a command that reads the local disk beside the client.
+    pub(crate) fn step_on_disk(
+        &mut self,
+        name: &str,
+        command: &mut Command,
+    ) -> Result<Numbers, Stop> {
+        let told = run_limited(command, self.limit, || {});
+        self.told.local.push(Step { name: name.to_owned(), told: told.clone() });
+        told
+    }
+
     fn run(&mut self, name: &str, command: &mut Command, limit: Duration) -> Result<Numbers, Stop> {
         let before = self.counted();
         let mounted = &mut self.mounted;
@@ -131,7 +157,7 @@ impl<'a> Session<'a> {
             let used = self.used(before, after).into_iter();
             numbers.extend(used.map(|(name, number)| (name.to_owned(), number)));
         }
-        self.steps.push(Step { name: name.to_owned(), told: told.clone() });
+        self.told.steps.push(Step { name: name.to_owned(), told: told.clone() });
         told
     }
 

@@ -8,7 +8,7 @@ use testkit::wait;
 use crate::client::Client;
 use crate::limited::{Numbers, Stop};
 use crate::record::{Records, Step};
-use crate::session::Session;
+use crate::session::{Session, Told};
 use crate::stage::{Road, Stage};
 
 /// A peer that has taken so long in a workload has had its turns: it is they who are slow, and the run has
@@ -110,8 +110,8 @@ impl Workload {
                     continue;
                 }
                 say(&format!("{}, turn {} of {turns}: {}", self.name(), turn + 1, client.name()));
-                let (steps, time) = wait::timed(|| self.turn(client, stage));
-                for Step { name, told } in &steps {
+                let (Told { steps, local }, time) = wait::timed(|| self.turn(client, stage));
+                for Step { name, told } in steps.iter().chain(&local) {
                     say(&format!("  {name}: {told:?}"));
                 }
                 // Whoever takes too long once would do so again.
@@ -120,6 +120,9 @@ impl Workload {
                 }
                 took.insert(client, before + time);
                 records.add(&self.name(), client, steps);
+                if !local.is_empty() {
+                    records.add(&self.name(), Client::Local, local);
+                }
             }
         }
         for (client, took) in took {
@@ -127,14 +130,17 @@ impl Workload {
         }
     }
 
-    fn turn(&self, client: Client, stage: &Stage<'_>) -> Vec<Step> {
+    fn turn(&self, client: Client, stage: &Stage<'_>) -> Told {
         match Session::begin(client, stage, self.road, self.limit) {
             Ok(mut session) => {
                 // What stopped it is the last of its steps.
                 let _ = (self.play)(&mut session);
                 session.end()
             }
-            Err(stop) => vec![Step { name: String::new(), told: Err(stop) }],
+            Err(stop) => {
+                let steps = vec![Step { name: String::new(), told: Err(stop) }];
+                Told { steps, local: Vec::new() }
+            }
         }
     }
 }
