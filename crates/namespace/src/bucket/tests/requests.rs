@@ -6,6 +6,7 @@ use base::{Clock as _, Ino, Share};
 use remote::fake::{Fake, Op};
 use remote::{Key, Remote as _};
 
+use super::super::flight::Scope;
 use super::{Bench, names};
 use crate::{Bucket, BucketOptions, ErrorKind, Foresight, Namespace};
 
@@ -107,6 +108,10 @@ async fn how_a_file_looks_is_what_was_asked_of_it_and_not_what_the_page_lacks() 
     listed(&bench).await;
     assert_eq!(bench.lookup(dir, "tool").await.unwrap().attr, tool);
     assert_eq!(bench.bucket.attr(tool.ino).await.unwrap(), tool);
+
+    // Whichever comes first: the page is older than what is asked after it, before it is even sent.
+    bench.bucket.shared.ask_ahead("lookup", dir);
+    assert!(bench.bucket.shared.state().flights.contains_key(&(dir, Scope::Ahead)));
 }
 
 #[tokio::test]
