@@ -151,6 +151,7 @@ impl Bucket {
             outage: Outage::default(),
             bets: Bets::new(options.foresight()),
             leaving: HashSet::new(),
+            revision: 0,
         };
         Bucket {
             shared: Arc::new(Shared {
@@ -399,6 +400,10 @@ impl Namespace for Bucket {
 
     fn said(&self, ino: Ino) -> Vec<u8> {
         self.shared.said_at_last(ino)
+    }
+
+    fn revision(&self) -> u64 {
+        self.shared.state().revision
     }
 
     fn recovered(&self, version: &Version, said: &[u8]) {

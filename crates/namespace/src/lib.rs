@@ -268,6 +268,11 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Grows with whatever may change what [`target`](Namespace::target),
+    /// [`destination`](Namespace::destination), [`said`](Namespace::said) and
+    /// [`is_moving`](Namespace::is_moving) say of any file: while it is the same, so are they.
+    fn revision(&self) -> u64;
+
     /// What an earlier mount had aimed at a [`Target`] is there now, in this version: what it had to
     /// [say](Namespace::said) of it is taken over.
     fn recovered(&self, version: &Version, said: &[u8]) {

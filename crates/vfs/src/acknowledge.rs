@@ -101,8 +101,14 @@ impl Vfs {
     /// As [`Vfs::note_again`], if the note was the right one when so many had been written.
     fn note_since(&self, file: &File, staged: &Staged, notes: u64) -> Result<()> {
         let is_as_it_was = *file.noting.lock() == notes;
-        let aimed = file.acknowledged.lock().as_ref().map(|version| version.aimed.clone());
-        let Some(aimed) = aimed else { return Ok(()) };
+        let revision = self.namespace.revision();
+        let aimed = match &*file.acknowledged.lock() {
+            Some(Acknowledged { aimed, .. }) if is_as_it_was && aimed.revision == revision => {
+                return Ok(());
+            }
+            Some(Acknowledged { aimed, .. }) => aimed.clone(),
+            None => return Ok(()),
+        };
         let again = if is_as_it_was && self.namespace.said(file.ino()) == aimed.said {
             self.aim_again(file, staged, &aimed)
         } else {
@@ -160,9 +166,10 @@ impl Vfs {
 
     fn aim_anew(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Result<Aimed> {
         let _order = file.noting.lock();
+        let revision = self.namespace.revision();
         let target = self.namespace.target(file.ino())?;
         let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
-        let again = Aimed { target, said, origin, ..aimed.clone() };
+        let again = Aimed { target, said, origin, revision, ..aimed.clone() };
         self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
         Ok(again)
     }

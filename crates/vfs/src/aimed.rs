@@ -50,6 +50,8 @@ pub(crate) struct Aimed {
     pub(crate) written: Option<Times>,
     /// Its id.
     pub(crate) upload: String,
+    /// The [`revision`](namespace::Namespace::revision) of the names that all this is of, or an earlier one.
+    pub(crate) revision: u64,
 }
 
 /// What is to be in the bucket.

@@ -274,10 +274,11 @@ impl Vfs {
         let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
         self.namespace.set_attr(file.ino(), change).await?;
         drop(timing);
+        let revision = self.namespace.revision();
         let target = self.namespace.target(file.ino())?;
         let origin = self.origin(file, &target);
         let said = self.namespace.said(file.ino());
-        Ok(Aimed { target, said, origin, written, upload: self.upload_id(file) })
+        Ok(Aimed { target, said, origin, written, upload: self.upload_id(file), revision })
     }
 
     /// The id of the upload that has begun, else a new one.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use bytes::Bytes as Body;
-use parking_lot::MutexGuard;
 use remote::{
     Condition, ErrorKind as RemoteErrorKind, Key, ListRequest, PutOptions, UPLOAD_ID, Version,
 };
@@ -16,7 +15,7 @@ use super::changes::{Changes, Claim};
 use super::inherit::inherited;
 use super::looks::{Looks, Source};
 use super::nodes::{File, Folder, Kind, Place};
-use super::shared::{Shared, State};
+use super::shared::{Shared, State, StateGuard};
 use super::{keys, listing};
 use crate::{Entry, Error, ErrorKind, NewNode, Result};
 
@@ -235,7 +234,7 @@ impl Shared {
         !begun
     }
 
-    fn detached(&self, mut state: MutexGuard<'_, State>, parent: Ino, ino: Ino) {
+    fn detached(&self, mut state: StateGuard<'_>, parent: Ino, ino: Ino) {
         let now = self.clock.wall();
         if let Some(node) = state.tree.node_mut(ino) {
             // It has one name less, which who has it open may see.

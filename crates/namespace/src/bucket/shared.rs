@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock, Weak};
 
 use base::{Clock, Ino, Name};
@@ -57,11 +58,31 @@ pub(super) struct State {
     pub(super) bets: Bets,
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
+    /// How often somebody had the right to change something.
+    pub(super) revision: u64,
+}
+
+/// The right to look at the state, and to change it: whoever makes use of that is counted.
+pub(super) struct StateGuard<'a>(MutexGuard<'a, State>);
+
+impl Deref for StateGuard<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl DerefMut for StateGuard<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.0.revision += 1;
+        &mut self.0
+    }
 }
 
 impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    pub(super) fn state(&self) -> StateGuard<'_> {
+        StateGuard(self.state.lock())
     }
 
     /// How the file `ino` is in use.

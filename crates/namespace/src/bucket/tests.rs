@@ -17,6 +17,7 @@ mod outage;
 mod outbox;
 mod races;
 mod requests;
+mod revision;
 mod stand_in;
 mod stubs;
 mod unsorted;
