@@ -9,6 +9,7 @@ mod begun;
 mod buffers;
 mod download;
 mod error;
+mod falls;
 mod fetch;
 mod flight;
 mod habit;

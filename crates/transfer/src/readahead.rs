@@ -35,7 +35,7 @@ const CURSORS_MAX: usize = 8;
 
 /// The window is this many times what the stream has read: a stream that stalls on the network
 /// reaches any window in a few round trips.
-const WINDOW_PER_RUN: u64 = 4;
+pub(crate) const WINDOW_PER_RUN: u64 = 4;
 
 /// The kernel reads ahead in several requests that arrive in any order; those of an established
 /// stream are within this distance of each other.
@@ -55,6 +55,8 @@ const RUNS_MIN: u32 = 4;
 pub(crate) enum Follows {
     /// It goes on with one, for which this is to be fetched ahead.
     Stream(Option<Ahead>),
+    /// It is where one has been: it comes late, or somebody goes backwards.
+    Behind,
     /// It goes on with none.
     None,
 }
@@ -131,7 +133,10 @@ impl Cursors {
         cursor.moved_at = now;
         cursor.reads += 1;
         cursor.run_bytes += read.len();
-        cursor.next = cursor.next.max(read.end());
+        if read.end() <= cursor.next {
+            return Follows::Behind;
+        }
+        cursor.next = read.end();
         cursor.ahead = cursor.ahead.max(cursor.next);
         Follows::Stream(match self.runs.left_bytes(cursor.run_bytes) {
             Some(0) => None,
@@ -197,7 +202,7 @@ mod tests {
     fn ahead(cursors: &mut Cursors, read: ByteRange, size: u64) -> Option<Ahead> {
         match cursors.on_read(read, size, LIMITS) {
             Follows::Stream(ahead) => ahead,
-            Follows::None => None,
+            Follows::Behind | Follows::None => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use base::ByteRange;
 use store::GRANULE_BYTES;
 
+use crate::falls::Falls;
 use crate::habit::Habit;
 use crate::readahead::{Ahead, Cursors, Follows, Limits};
 
@@ -49,6 +50,7 @@ pub(crate) enum Wish {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     cursors: Cursors,
+    falls: Falls,
     habit: Habit,
     /// Jumps wanted these granules, and they were not here. Streams want no more than they read.
     missed: HashSet<u64>,
@@ -69,6 +71,10 @@ impl Reads {
                 self.habit.went_on(read);
                 ahead.map(Wish::Ahead).into_iter().collect()
             }
+            Follows::Behind => {
+                self.habit.went_on(read);
+                self.falls.on_read(read, limits).into_iter().map(Wish::Ahead).collect()
+            }
             Follows::None => self.on_jump((read, found), size, limits),
         }
     }
@@ -82,8 +88,9 @@ impl Reads {
         let ahead = |range| Ahead { range, piece_bytes: limits.piece_bytes_min };
         let guesses = self.habit.jumped(read, size).into_iter();
         let tail = self.tail(read, size);
+        let below = self.falls.on_read(read, limits);
         let mut wishes: Vec<_> =
-            guesses.chain(tail).map(|range| Wish::Ahead(ahead(range))).collect();
+            guesses.chain(tail).map(ahead).chain(below).map(Wish::Ahead).collect();
         if found == Found::Missing && self.warms(read, size, limits) {
             // There may be no room for it, or not for long: then it is hot again as late as now.
             self.missed.clear();
@@ -119,6 +126,8 @@ impl Reads {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use base::ByteRange;
     use store::GRANULE_BYTES;
 
@@ -195,6 +204,31 @@ mod tests {
         assert_eq!(guessed_at_first(4096 * MIB, 0), end(4096 * MIB, MIB), "a little of it");
         assert_eq!(guessed_at_first(15 * MIB, 0), []);
         assert_eq!(guessed_at_first(64 * MIB, 32 * MIB), []);
+    }
+
+    /// As a viewer of slides reads the coarsest level: each tile from its header on, the last tile first.
+    #[test]
+    fn tiles_read_from_the_last_to_the_first_are_waited_for_at_the_beginning_only() {
+        let (mut reads, size, tile) = (Reads::default(), 1024 * MIB, 94_208);
+        let mut here = HashSet::new();
+        let mut waits = 0;
+        for number in 1..=60 {
+            let header = size - number * tile;
+            for (at, len) in [(header, 4096), (header + 4096, tile - 4096)] {
+                let read = ByteRange::at(at, len).unwrap();
+                let granules = |range: ByteRange| {
+                    range.start() / GRANULE_BYTES..range.end().div_ceil(GRANULE_BYTES)
+                };
+                let news = granules(read).filter(|granule| here.insert(*granule)).count();
+                waits += news;
+                let found = if news == 0 { Found::Here } else { Found::Missing };
+                for wish in reads.on_read((read, found), size, LIMITS) {
+                    let (Wish::Ahead(ahead) | Wish::Whole(ahead)) = wish;
+                    here.extend(granules(ahead.range));
+                }
+            }
+        }
+        assert!(waits <= 5, "{waits}");
     }
 
     #[test]
