@@ -1,6 +1,7 @@
 //! One client with a fresh cache: mounted, read through step by step, and unmounted.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) struct Session<'a> {
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) steps: Vec<Step>,
-    /// On the local disk, in turns with the client's own.
+    /// On the local disk, past the client, in turns with its own.
     pub(crate) local: Vec<Step>,
 }
 
@@ -94,11 +95,9 @@ impl<'a> Session<'a> {
         self.run(step, &mut command, ALL_WITHIN)
     }
 
-    /// As [`Session::read_all`], of the file on the local disk beside the client.
-    pub(crate) fn read_all_on_disk(&mut self, step: &str, name: &str) -> Result<Numbers, Stop> {
-        let mut command = reader(ALL_WITHIN, "whole");
-        command.arg(self.stage.local().join(name));
-        self.step_on_disk(step, &mut command)
+    /// The file of just so many bytes in the client's cache.
+    pub(crate) fn cached(&self, bytes: u64) -> Option<PathBuf> {
+        file_of(&self.folder.folder("state"), bytes)
     }
 
     /// Runs the plain client.
@@ -136,7 +135,7 @@ impl<'a> Session<'a> {
         self.run(name, command, self.limit)
     }
 
-    /// As [`Session::step`], of a command that reads the local disk beside the client.
+    /// As [`Session::step`], of a command that reads the local disk and not what the client shows.
     pub(crate) fn step_on_disk(
         &mut self,
         name: &str,
@@ -231,6 +230,16 @@ impl Drop for Session<'_> {
         // Before the folder that it is mounted in.
         self.unmount();
     }
+}
+
+fn file_of(folder: &Path, bytes: u64) -> Option<PathBuf> {
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
+        let (path, found) = (entry.path(), entry.metadata().ok()?);
+        if found.is_dir() {
+            return file_of(&path, bytes);
+        }
+        (found.len() == bytes).then_some(path)
+    })
 }
 
 fn reader(limit: Duration, how: &str) -> Command {
