@@ -17,6 +17,7 @@ mod chaos;
 mod close_to_open;
 mod closing;
 mod clouds;
+mod coherence;
 mod command_line;
 mod command_pages;
 mod concurrency;
