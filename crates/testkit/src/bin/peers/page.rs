@@ -26,6 +26,9 @@ gcsfuse speaks to Google's store only. It reads the same files from fake-gcs-ser
 the same machine, through the same link. It is not asked where the emulator rather than the link would be
 measured: without the link, of a slide of 1.5 GB, of large folders.
 
+In the jobs of fio the local disk reads the file in quayfs's own cache, past the mount: two copies of a file
+differ by more than is to be told, by where they lie.
+
 Figures are medians of all turns. A peer that has taken long in a workload has fewer of them, as is said
 there. In the plots longer is better; the local disk's bars end where the best of the others does.
 
