@@ -1,11 +1,11 @@
-//! How many uploads run at a time: as many as make them faster, and no more. Pure.
+//! How many requests of one kind run at a time: as many as make them faster, and no more. Pure.
 //!
 //! A store that is far away takes as long for one as for sixty, so that sixty are sixty times as fast. One
 //! that is busy, or that shares the machine with us, takes longer for each the more there are: more of
-//! them only make all late, and take the processor from those who write. In between, the best number is
+//! them only make all late, and take the processor from others. In between, the best number is
 //! the one with the most *power*, the rate divided by the time that each takes (Kleinrock, "Power and
 //! deterministic rules of thumb for probabilistic problems in computer communications", 1979). By Little's
-//! law that time is the number divided by the rate, so that no single upload has to be timed.
+//! law that time is the number divided by the rate, so that no single request has to be timed.
 //!
 //! ```text
 //!             a while                    more power
@@ -17,11 +17,7 @@
 
 use std::time::Duration;
 
-/// Where it begins.
-const START: u32 = 4;
-/// Small files take a request each, and a store far away needs many of those.
-const MOST: u32 = 64;
-/// A number is judged by at least this many uploads for each that is under way,
+/// A number is judged by at least this many requests for each that is under way,
 const ROUNDS: u32 = 2;
 /// and over at least this time.
 const WINDOW_MIN: Duration = Duration::from_millis(25);
@@ -29,10 +25,11 @@ const WINDOW_MIN: Duration = Duration::from_millis(25);
 const REST: u32 = 16;
 
 /// The number, and what was learnt of it.
-#[derive(Debug)]
-pub(crate) struct Pace {
+#[derive(Clone, Debug)]
+pub struct Pace {
     home: u32,
-    /// Uploads per second at home, when it was last measured.
+    most: u32,
+    /// Requests per second at home, when it was last measured.
     rate: f64,
     stage: Stage,
     direction: Direction,
@@ -56,22 +53,21 @@ enum Direction {
 }
 
 /// A time in which as many were under way as may be.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Window {
     since: Duration,
     ended: u32,
 }
 
-impl Default for Pace {
-    fn default() -> Pace {
-        let (stage, direction) = (Stage::Home(1), Direction::Up);
-        Pace { home: START, rate: 0.0, stage, direction, vain: 0, window: None }
-    }
-}
-
 impl Pace {
+    /// Begins with `start` at a time, and never has more than `most`; both are powers of two.
+    pub fn new(start: u32, most: u32) -> Pace {
+        let (stage, direction) = (Stage::Home(1), Direction::Up);
+        Pace { home: start, most, rate: 0.0, stage, direction, vain: 0, window: None }
+    }
+
     /// How many may be under way.
-    pub(crate) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         match (self.stage, self.direction) {
             (Stage::Home(_), _) => self.home,
             (Stage::Away, Direction::Up) => self.home * 2,
@@ -79,8 +75,8 @@ impl Pace {
         }
     }
 
-    /// An upload ended well at `now`, and another one took its place.
-    pub(crate) fn ended(&mut self, now: Duration) {
+    /// A request ended well at `now`, and another one took its place.
+    pub fn ended(&mut self, now: Duration) {
         let number = self.number();
         let Some(window) = &mut self.window else {
             self.window = Some(Window { since: now, ended: 0 });
@@ -98,7 +94,7 @@ impl Pace {
     }
 
     /// Nobody waits for a place: nothing is to be learnt now.
-    pub(crate) fn idle(&mut self) {
+    pub fn idle(&mut self) {
         self.window = None;
     }
 
@@ -121,7 +117,7 @@ impl Pace {
 
     fn step(&mut self) {
         let end = match self.direction {
-            Direction::Up => MOST,
+            Direction::Up => self.most,
             Direction::Down => 1,
         };
         if self.home == end { self.turn() } else { self.stage = Stage::Away }
@@ -147,9 +143,15 @@ fn power(rate: f64, number: u32) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::{MOST, Pace};
+    use super::Pace;
 
-    /// Lets uploads end as fast as `rate` says of the number of them, for a while.
+    const MOST: u32 = 64;
+
+    fn begun() -> Pace {
+        Pace::new(4, MOST)
+    }
+
+    /// Lets requests end as fast as `rate` says of the number of them, for a while.
     fn run(pace: &mut Pace, from: Duration, rate: impl Fn(u32) -> f64) -> Duration {
         let mut now = from;
         while now < from + Duration::from_secs(20) {
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_store_that_is_far_away_is_asked_for_as_much_as_may_be() {
-        let mut pace = Pace::default();
+        let mut pace = begun();
         let mut now = Duration::ZERO;
         while pace.number() < MOST {
             now += Duration::from_secs_f64(0.02 / f64::from(pace.number()));
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn a_store_that_is_no_faster_with_more_is_asked_for_few() {
         for (latency, most, want) in [(0.001, 1000.0, 1), (0.004, 1000.0, 4), (0.02, 800.0, 16)] {
-            let mut pace = Pace::default();
+            let mut pace = begun();
             run(&mut pace, Duration::ZERO, store(latency, most));
             assert_eq!(pace.home, want, "{latency} {most}");
         }
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_store_that_changes_is_followed() {
-        let mut pace = Pace::default();
+        let mut pace = begun();
         let now = run(&mut pace, Duration::ZERO, store(0.02, 1e9));
         assert_eq!(pace.home, MOST);
         let now = run(&mut pace, now, store(0.02, 200.0));
@@ -197,7 +199,7 @@ mod tests {
 
     #[test]
     fn nothing_is_learnt_while_there_is_not_enough_to_do() {
-        let mut pace = Pace::default();
+        let mut pace = begun();
         let before = pace.number();
         for second in 0..1000 {
             pace.ended(Duration::from_secs(second));

@@ -21,6 +21,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
+use crate::recall::{Asked, Recall};
 use crate::sizes::Sizes;
 
 /// What all volumes of a mount have in common.
@@ -72,8 +73,10 @@ pub(crate) struct Assembled {
     pub(crate) identified: Option<Arc<dyn Identified>>,
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
-    /// The first page of its top folder, and when it was asked for, if nothing was changed since.
-    pub(crate) top: Option<(Page, Duration)>,
+    /// Which folders were used last.
+    pub(crate) recall: Recall,
+    /// First pages of folders, as they are.
+    pub(crate) asked: Vec<Asked>,
 }
 
 /// Requests at a time, data and names together. A store gives each connection a part of its speed
@@ -103,9 +106,11 @@ pub(crate) async fn assemble(
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
-    let asked_at = clock.monotonic();
-    let asked = (checked.as_ref(), &Bucket::top_page());
-    let top = check_readable(config, asked, (&*clock, patience)).await?;
+    let recall = Recall::new(&store, config);
+    let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
+    let first = Bucket::first_page(&Key::from(""));
+    let top = check_readable(config, (checked.as_ref(), &first), (&*clock, patience)).await?;
+    let asked = asked.with_top(top, asked_at);
     let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
     let remote = repeated(config, (Arc::new(suited), config.deadline), &clock, &metrics);
@@ -152,7 +157,8 @@ pub(crate) async fn assemble(
     let is_as_listed = (names_left, uploads_left) == (Left::Nothing, Left::Nothing);
     Ok(Assembled {
         vfs,
-        top: is_as_listed.then_some((top, asked_at)),
+        recall,
+        asked: if is_as_listed { asked } else { Vec::new() },
         namespace,
         ledger,
         remote,
@@ -331,7 +337,7 @@ pub(crate) async fn reach(
     let Provider { remote: provider, learned, .. } = provider(config, (&clock, &rng)).await?;
     let limit = limited(provider, &clock, &metrics);
     let remote = repeated(config, (limit, patience), &clock, &metrics);
-    let least = ListRequest { entries_max: 1, ..Bucket::top_page() };
+    let least = ListRequest { entries_max: 1, ..Bucket::first_page(&Key::from("")) };
     check_readable(config, (remote.as_ref(), &least), (&*clock, patience)).await?;
     Ok((remote, learned))
 }

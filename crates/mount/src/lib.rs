@@ -37,6 +37,7 @@ mod prices;
 mod priority;
 mod process;
 mod raw;
+mod recall;
 mod recover;
 mod report;
 mod runtime_dir;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Ino};
-use futures::FutureExt as _;
-use futures::future::OptionFuture;
+use namespace::Bucket;
 use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -19,6 +18,7 @@ use crate::kernel::FuseKernel;
 use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::process::Processes;
+use crate::recall::{self, Recall};
 
 /// Parts of uploads that nobody completes are removed so often. A request that was on its way when its
 /// sender died has arrived by then.
@@ -45,6 +45,8 @@ pub(crate) struct Volume {
     pub(crate) parts: Tuned,
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
+    recall: Recall,
+    namespace: Arc<Bucket>,
     ledger: Arc<StoreLedger>,
     background: [JoinHandle<()>; 4],
 }
@@ -58,12 +60,12 @@ impl Volume {
         runtime: &Handle,
     ) -> Volume {
         let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
-        let Assembled { limit, parts, identified, knowledge, top, .. } = assembled;
+        let Assembled { limit, parts, identified, knowledge, recall, asked, .. } = assembled;
         vfs.attach(Arc::new(kernel));
         // Before anybody asks for a change.
-        let top = top.map(|(page, asked_at)| namespace.take_top(page, asked_at));
-        let top = runtime.spawn(OptionFuture::from(top).map(drop));
-        let attributes = runtime.spawn(async move { namespace.keep_attributes().await });
+        let asked = runtime.spawn(recall::take_in(&namespace, asked));
+        let named = Arc::clone(&namespace);
+        let attributes = runtime.spawn(async move { named.keep_attributes().await });
         let removal = runtime.spawn(remove_left(Arc::clone(&vfs), Arc::clone(&clock)));
         let pins = runtime.spawn(look_at_pins(Arc::clone(&vfs), Arc::clone(&clock)));
         let dispatch = Dispatch {
@@ -73,7 +75,7 @@ impl Volume {
             ttl: config.metadata_ttl,
             processes: Processes::default(),
         };
-        let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins, top]);
+        let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins, asked]);
         let place = config.location.to_string().replace("://", "/");
         Volume {
             dispatch,
@@ -84,6 +86,8 @@ impl Volume {
             limit,
             parts,
             knowledge,
+            recall,
+            namespace,
             ledger,
             background,
         }
@@ -120,6 +124,7 @@ impl Volume {
         let left = self.drain().await;
         self.ledger.settle();
         self.knowledge.keep();
+        self.recall.keep(&self.namespace);
         left
     }
 }

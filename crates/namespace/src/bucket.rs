@@ -63,6 +63,7 @@ mod outbox;
 mod pages;
 mod persist;
 mod publish;
+mod recent;
 mod record;
 mod rename;
 mod replay;
@@ -101,6 +102,7 @@ use tokio::sync::{Notify, Semaphore};
 
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns};
+pub use self::recent::Shows;
 pub use self::replay::Finished;
 
 use self::ask::Bets;
@@ -110,6 +112,7 @@ use self::copies::Copies;
 use self::makings::Makings;
 use self::nodes::Place;
 use self::outage::Outage;
+use self::recent::Recent;
 use self::record::Subject;
 use self::shared::{Shared, State};
 use self::tree::{Defaults, Tree};
@@ -150,6 +153,8 @@ impl Bucket {
             walk: Walk::default(),
             outage: Outage::default(),
             bets: Bets::new(options.foresight()),
+            recent: Recent::default(),
+            listing_pace: spans::pace(),
             leaving: HashSet::new(),
             revision: 0,
         };
@@ -195,22 +200,34 @@ impl Bucket {
         replay::moves_begun(records)
     }
 
-    /// What to ask a store for its top folder's first page.
-    pub fn top_page() -> ListRequest {
-        listing::page(&Key::from(""), None)
+    /// What to ask a store for the first page of the folder `prefix`.
+    pub fn first_page(prefix: &Key) -> ListRequest {
+        listing::page(prefix, None)
     }
 
-    /// Takes in which folders the answer to [`Bucket::top_page`] shows, asked for at `began` on the monotonic
-    /// clock, when what is returned is polled, so that whoever goes into one soon need not wait for it. Nothing
-    /// of ours was changed between the two; what is changed from the call on is newer.
-    pub fn take_top(&self, page: Page, began: Duration) -> impl Future<Output = ()> + use<> {
-        let taking = self.shared.take_top(page, began);
+    /// Takes in what the answer to [`Bucket::first_page`] shows, asked for at `began` on the monotonic clock,
+    /// when what is returned is polled, so that whoever goes there soon need not wait for it. Nothing of ours
+    /// was changed between the two; what is changed from the call on is newer. The folder above is to be known.
+    pub fn take_page<P: Future<Output = Option<Page>>>(
+        &self,
+        folder: (Key, Shows),
+        began: Duration,
+        page: P,
+    ) -> impl Future<Output = ()> + use<P> {
+        let shared = Arc::clone(&self.shared);
+        let ticket = shared.changes.ticket();
         async move {
-            if let Err(error) = taking.await {
+            if let Err(error) = shared.take_page(folder, (began, ticket), page).await {
                 // Whoever needs it asks again.
-                tracing::debug!(%error, "nothing is known of the top folder yet");
+                tracing::debug!(%error, "nothing is known of a folder yet");
             }
         }
+    }
+
+    /// The folders that were used last, the last one in front: few, and none whose first page would lack what
+    /// its objects said of themselves.
+    pub fn folders_used_last(&self) -> Vec<Key> {
+        self.shared.state().folders_used_last(&self.shared.options)
     }
 
     /// Writes attributes that were changed here into the bucket, a little later; to be polled for as

@@ -13,7 +13,7 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, Returns,
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, Returns, Shows,
     check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};

@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 mod facts;
+mod folders;
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;

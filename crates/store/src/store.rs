@@ -251,6 +251,16 @@ impl Store {
         Facts::new(&self.shared.ground, volume)
     }
 
+    /// Which folders of `volume` were used last, as [`Store::note_folders`] was told.
+    pub fn folders(&self, volume: &str) -> Result<Vec<Vec<u8>>> {
+        self.shared.ground.db.folders(volume)
+    }
+
+    /// Notes that these folders of `volume` were used last, for the next mount.
+    pub fn note_folders(&self, volume: &str, prefixes: &[&[u8]]) -> Result<()> {
+        self.shared.ground.db.note_folders(volume, prefixes)
+    }
+
     /// What of `volume` is never dropped.
     pub fn pins(&self, volume: &str) -> Pins {
         Pins::new(&self.shared.ground, volume)

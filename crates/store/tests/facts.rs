@@ -1,4 +1,4 @@
-//! What was found out about a store is remembered for a while.
+//! What was found out about a store, and which folders were used last, is remembered.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,4 +40,19 @@ fn facts_are_believed_for_a_week_and_become_no_younger_by_being_told_again() {
     facts.note(&[("copies", true)], clock.as_ref()).unwrap();
     let known = [fact("copies", true), fact("sorts", true)];
     assert_eq!(facts.believed(clock.as_ref()).unwrap(), known);
+}
+
+#[test]
+fn the_folders_of_a_volume_are_those_that_were_noted_last_in_their_order() {
+    let folder = Folder::new();
+    {
+        let store = folder.open();
+        store.note_folders("s3://b/@aws", &[b"a/", b"old/"]).unwrap();
+        store.note_folders("s3://other/@aws", &[b"z/"]).unwrap();
+        store.note_folders("s3://b/@aws", &[b"b/\xff/", b"a/"]).unwrap();
+    }
+    let store = folder.open();
+    assert_eq!(store.folders("s3://b/@aws").unwrap(), [&b"b/\xff/"[..], b"a/"]);
+    assert_eq!(store.folders("s3://other/@aws").unwrap(), [b"z/"]);
+    assert!(store.folders("s3://none/@aws").unwrap().is_empty());
 }

@@ -12,13 +12,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Ino;
+use base::{Ino, Pace};
 
 use crate::file::File;
-use crate::pace::Pace;
 
 /// Uploads under way at most, whatever the pace is.
 const UPLOADS_MAX: usize = 64;
+
+/// Small files take a request each, and a store far away needs many of those.
+const SMALL_MAX: u32 = 64;
+/// The pace begins with so many.
+const SMALL_START: u32 = 4;
 
 /// Larger files take their time: those behind them do not wait for it.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
@@ -37,7 +41,7 @@ const BEHIND_DELAY: Duration = Duration::from_millis(250);
 type Place = (Duration, u64);
 
 /// The line.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Backlog {
     // Invariant: `places` has just the files that wait, each with its place in `line`; a file that is
     // busy does not wait.
@@ -47,6 +51,19 @@ pub(crate) struct Backlog {
     last: u64,
     dispatcher: Dispatcher,
     pace: Pace,
+}
+
+impl Default for Backlog {
+    fn default() -> Backlog {
+        Backlog {
+            line: BTreeMap::new(),
+            places: HashMap::new(),
+            busy: HashMap::new(),
+            last: 0,
+            dispatcher: Dispatcher::default(),
+            pace: Pace::new(SMALL_START, SMALL_MAX),
+        }
+    }
 }
 
 #[derive(Debug)]

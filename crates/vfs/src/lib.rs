@@ -29,7 +29,6 @@ mod noting;
 mod ops;
 mod order;
 mod origin;
-mod pace;
 mod pending;
 mod pins;
 mod publishing;

@@ -94,15 +94,36 @@ fn the_pages_of_a_large_folder_are_asked_for_side_by_side() {
     let link = SlowLink::to(store.address(), Shape::default());
     let mount = Plan::of(&bucket).instead("--endpoint", &link.endpoint()).mount();
     let before = mount.counter("remote_lists");
-    // One page says that the folder is large; those that begin elsewhere do not wait for one another.
+    // Two pages say that the folder is large; those at its beginning do not wait for those elsewhere.
     link.hold_answers_to("start-after");
     let folder = mount.join("folder");
     let listing = std::thread::spawn(move || fs::read_dir(folder).unwrap().count());
-    wait::until("pages to be asked for at the same time", WITHIN, || 2 <= link.held());
+    wait::until("a page elsewhere to be asked for", WITHIN, || 1 <= link.held());
+    wait::until("the others to come meanwhile", WITHIN, || {
+        before + 4 <= mount.counter("remote_lists")
+    });
     link.release();
     assert_eq!(listing.join().unwrap(), count);
     let asked = mount.counter("remote_lists") - before;
     assert!(asked <= count as u64 / 1000 * 3 / 2 + 20, "{asked} LISTs");
+    mount.umount();
+}
+
+#[test]
+fn a_mount_asks_for_the_names_of_the_folders_that_the_last_one_used() {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    bucket.put("a/b/file", b"x");
+    bucket.put("other/file", b"x");
+    let mount = Plan::of(&bucket).flags(["--metadata-ttl", "1h"]).mount();
+    assert_eq!(mount.counter("remote_lists"), 1, "only whether there is such a bucket");
+    assert_eq!(fs::read(mount.join("a/b/file")).unwrap(), b"x");
+    let mount = mount.umount().mount();
+    wait::until("a/ and a/b/ to be asked for", WITHIN, || 3 <= mount.counter("remote_lists"));
+    assert_eq!(fs::read(mount.join("a/b/file")).unwrap(), b"x");
+    assert_eq!(fs::read(mount.join("other/file")).unwrap(), b"x");
+    let mount = mount.umount().mount();
+    wait::until("other/ to be asked for, too", WITHIN, || 4 <= mount.counter("remote_lists"));
     mount.umount();
 }
 

@@ -245,6 +245,7 @@ impl Shared {
         let ttl = self.options.metadata_ttl;
         let state = &mut *self.state();
         let prefix = state.tree.prefix(op, parent)?;
+        state.recent.used(parent);
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         let length = keys::check_length(&keys::file(&prefix, name));
         length.map_err(|kind| Error::name(kind, op, name))?;

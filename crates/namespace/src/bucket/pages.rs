@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Ino, Name};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared as SharedFuture};
-use remote::{Entry, Key, ListOrder, Page};
+use remote::{Key, ListOrder, Page};
 use tracing::Instrument as _;
 
 use super::attributes::dress::Sight;
@@ -102,34 +102,6 @@ impl Shared {
         let weak = outcome.downgrade().expect("nobody has polled it to its end");
         state.flights.insert(slot, Flight { began, outcome: weak });
         Ok(outcome)
-    }
-
-    /// Takes in which folders the first page of the top folder shows, which was asked for at `began`, when the
-    /// future is polled; what is changed after the call is newer. Files are asked for by themselves, since a
-    /// page does not tell how they look, and what is not mentioned may have come meanwhile.
-    pub(super) fn take_top(
-        self: &Arc<Self>,
-        mut page: Page,
-        began: Duration,
-    ) -> impl Future<Output = Result<()>> + use<> {
-        let (ticket, shared) = (self.changes.ticket(), Arc::clone(self));
-        async move {
-            // By now nobody would believe it.
-            if began + shared.options.metadata_ttl <= shared.clock.monotonic() {
-                return Ok(());
-            }
-            let (op, top) = ("take in", Key::from(""));
-            shared.dress(op, &top, &mut page, Sight::Beginning).await?;
-            page.entries.retain(|entry| matches!(entry, Entry::Prefix(_)));
-            let mut told = Told::default();
-            told.add(&top, page.entries, began);
-            let mut state = shared.state();
-            for (name, (there, as_of)) in told.names {
-                state.tree.tell_name(&ticket, Ino::ROOT, &name, there, as_of);
-            }
-            state.tree.shrink(shared.options.nodes.max(), None);
-            Ok(())
-        }
     }
 
     async fn fly(self: Arc<Self>, trip: Trip) -> Outcome {

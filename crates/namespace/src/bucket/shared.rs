@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock, Weak};
 
-use base::{Clock, Ino, Name};
+use base::{Clock, Ino, Name, Pace};
 use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
@@ -19,6 +19,7 @@ use super::journal::Record;
 use super::makings::Makings;
 use super::options::BucketOptions;
 use super::outage::Outage;
+use super::recent::Recent;
 use super::tree::Tree;
 use super::turns::Turns;
 use super::unsent::Outbox;
@@ -56,6 +57,9 @@ pub(super) struct State {
     pub(super) walk: Walk,
     pub(super) outage: Outage,
     pub(super) bets: Bets,
+    pub(super) recent: Recent,
+    /// How many pages of a listing are asked for at a time.
+    pub(super) listing_pace: Pace,
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
     /// How often somebody had the right to change something.

@@ -3,19 +3,27 @@
 //!
 //! A listing begins as one span. A folder of one page is one request, one of two is two; each page
 //! that follows without being the last pays for one more cut, so that the number of requests under way doubles while pages keep
-//! coming, up to [`ASKED_MAX`], and what wrong guesses cost stays a part of what the folder costs.
+//! coming, up to what the caller bears, and what wrong guesses cost stays a part of what the folder costs.
 //! When a span is at its end, another is cut in its place. All keys here are without the folder's
 //! prefix.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use base::Name;
+use base::{Name, Pace};
 
 use super::split::{self, Alphabet};
 use super::window::{Range, straddling};
 
-/// How many pages are asked for at the same time.
-pub(super) const ASKED_MAX: usize = 8;
+/// How many pages are asked for at the same time, and with how many that begins. Most stores give a page in
+/// the middle of a folder as soon as its first; some, such as `MinIO`, go through all names behind it for each
+/// span that begins, for longer than it takes to answer, and are slower with many.
+const AT_A_TIME_START: u32 = 2;
+const AT_A_TIME_MAX: u32 = 8;
+
+/// What finds out how many pages to ask for at a time.
+pub(super) fn pace() -> Pace {
+    Pace::new(AT_A_TIME_START, AT_A_TIME_MAX)
+}
 
 /// How many cuts a listing may have beyond those that half of its pages pay for.
 const CUTS_FREE: usize = 12;
@@ -93,13 +101,13 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// The next page to ask for, if one is to be asked for now.
-    pub(super) fn next(&mut self, which: Which) -> Option<Question> {
-        if self.asked() >= ASKED_MAX {
+    /// The next page to ask for, if one is to be asked for now and fewer than `at_a_time` are.
+    pub(super) fn next(&mut self, which: Which, at_a_time: usize) -> Option<Question> {
+        if self.asked() >= at_a_time {
             return None;
         }
         if which == Which::Any {
-            self.cut_more();
+            self.cut_more(at_a_time);
         }
         let not_done = self.order.iter_mut().filter(|span| span.stage != Stage::Done);
         let mut open = not_done.take(if which == Which::Front { 1 } else { usize::MAX });
@@ -162,15 +170,16 @@ impl Spans {
         &self.straddlers
     }
 
-    fn asked(&self) -> usize {
+    /// How many pages are asked for.
+    pub(super) fn asked(&self) -> usize {
         self.order.iter().filter(|span| span.stage == Stage::Asked).count()
     }
 
-    fn cut_more(&mut self) {
+    fn cut_more(&mut self, at_a_time: usize) {
         let open = self.order.iter().filter(|span| span.stage != Stage::Done).count();
         let paid = self.pages.saturating_sub(1).min(CUTS_FREE + self.pages / 2);
         let paid = paid.saturating_sub(self.cuts);
-        for _ in open..(open + paid).min(ASKED_MAX) {
+        for _ in open..(open + paid).min(at_a_time) {
             let candidates = self.order.iter().enumerate().map(|(place, span)| {
                 let of_span = match span.stage {
                     Stage::Done => Vec::new(),
@@ -209,11 +218,14 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     use proptest::prelude::{prop, proptest};
 
-    use super::{ASKED_MAX, Question, Spans, Which};
+    use super::{Question, Spans, Which};
     use crate::bucket::window::Range;
+
+    const AT_A_TIME: usize = 8;
 
     /// What a listing cost.
     #[derive(Debug)]
@@ -232,11 +244,12 @@ mod tests {
         let mut parts = Vec::new();
         let mut seen = Vec::new();
         loop {
-            let asked: Vec<Question> = std::iter::from_fn(|| spans.next(Which::Any)).collect();
+            let asked: Vec<Question> =
+                std::iter::from_fn(|| spans.next(Which::Any, AT_A_TIME)).collect();
             if asked.is_empty() {
                 break;
             }
-            assert!(asked.len() <= ASKED_MAX);
+            assert!(asked.len() <= AT_A_TIME);
             cost.rounds += 1;
             cost.requests += asked.len();
             for Question { span, start_after, continuation } in asked {
@@ -332,6 +345,108 @@ mod tests {
             let keys = (0..count).map(|number| format!("{number:05}")).collect();
             let cost = list(&keys, 1000);
             assert!(cost.requests <= requests, "{count}: {cost:?}");
+        }
+    }
+
+    /// A store with a processor of its own for each of two jobs. Time in milliseconds.
+    #[derive(Clone, Copy)]
+    struct Store {
+        /// On the way there and back.
+        latency: f64,
+        /// To make a page.
+        page: f64,
+        /// To find where a span begins, and then, after the answer, for each page behind that.
+        begin: f64,
+        behind: f64,
+    }
+
+    const PROCESSORS: f64 = 2.0;
+
+    /// A request, or what is left to do after its answer.
+    struct Job {
+        question: Option<Question>,
+        travels: f64,
+        works: f64,
+    }
+
+    /// How long the listing of `keys` takes with so many pages at a time as `pace` says, or all the time.
+    fn time(
+        keys: &[String],
+        store: Store,
+        mut at_a_time: impl FnMut(Option<Duration>) -> usize,
+    ) -> f64 {
+        let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+        let from = |question: &Question| {
+            let mark = question.continuation.as_deref().map(str::as_bytes);
+            let after = mark.or(question.start_after.as_deref());
+            after.map_or(0, |after| keys.partition_point(|key| *key <= after))
+        };
+        let mut spans = Spans::default();
+        let mut jobs: Vec<Job> = Vec::new();
+        let mut now = 0.0;
+        loop {
+            let wanted = at_a_time(None);
+            while let Some(question) = spans.next(Which::Any, wanted) {
+                let begins = if question.continuation.is_none() { store.begin } else { 0.0 };
+                let works = begins + store.page;
+                jobs.push(Job { question: Some(question), travels: store.latency, works });
+            }
+            if spans.asked() == 0 {
+                return now;
+            }
+            let is_full = wanted <= spans.asked();
+            now += 1.0;
+            let works = jobs.iter().filter(|job| job.travels <= 0.0).count();
+            #[expect(clippy::cast_precision_loss, reason = "few")]
+            let speed = (PROCESSORS / works as f64).min(1.0);
+            for job in &mut jobs {
+                let left = if 0.0 < job.travels { &mut job.travels } else { &mut job.works };
+                *left -= if 0.0 < *left && works == 0 { 1.0 } else { speed };
+            }
+            let done = jobs.extract_if(.., |job| job.works <= 0.0).collect::<Vec<_>>();
+            for question in done.into_iter().filter_map(|job| job.question) {
+                let from = from(&question);
+                let page = &keys[from..keys.len().min(from + 1000)];
+                let more = from + page.len() < keys.len();
+                let last = page.last().map(|key| String::from_utf8(key.to_vec()).unwrap());
+                if question.continuation.is_none() {
+                    #[expect(clippy::cast_precision_loss, reason = "few")]
+                    let works = store.behind * ((keys.len() - from) / 1000) as f64;
+                    jobs.push(Job { question: None, travels: 0.0, works });
+                }
+                spans.learn(question.span, page, last.filter(|_| more));
+                let at = Duration::from_secs_f64(now / 1000.0);
+                at_a_time(Some(if is_full { at } else { Duration::ZERO }));
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_pages_are_asked_for_at_a_time_as_the_store_bears() {
+        let keys: Vec<String> = (0..100_000).map(|number| format!("file-{number:06}")).collect();
+        let paced = |store| {
+            let mut pace = super::pace();
+            time(&keys, store, |ended| {
+                match ended {
+                    Some(Duration::ZERO) => pace.idle(),
+                    Some(now) => pace.ended(now),
+                    None => {}
+                }
+                pace.number() as usize
+            })
+        };
+        // Such as S3: each page takes as long as any other, however many are asked for.
+        let far = Store { latency: 80.0, page: 1.0, begin: 0.0, behind: 0.0 };
+        let (one, eight, best) = (time(&keys, far, |_| 1), time(&keys, far, |_| 8), paced(far));
+        println!("far: one {one}, eight {eight}, paced {best}");
+        assert!(best < one / 3.0 && best < eight * 1.5);
+        // Such as MinIO: 20 ms of processor for each page behind the place where a span begins.
+        for latency in [20.0, 50.0, 100.0] {
+            let walks = Store { latency, page: 15.0, begin: 60.0, behind: 20.0 };
+            let (one, eight) = (time(&keys, walks, |_| 1), time(&keys, walks, |_| 8));
+            let best = paced(walks);
+            println!("walks, {latency} ms away: one {one}, eight {eight}, paced {best}");
+            assert!(best < one * 1.1 && best < eight);
         }
     }
 

@@ -54,6 +54,7 @@ impl Shared {
             return Ok(Listing::of([]));
         }
         let prefix = state.tree.prefix(OP, dir)?;
+        state.recent.used(dir);
         let all = state.tree.folder(dir).and_then(|folder| folder.windows.all());
         if all.is_some_and(|all| now < all.as_of + ttl) {
             state.walk.answered(&prefix, now);
@@ -127,16 +128,26 @@ impl Shared {
             }
         }
         let order = self.remote.personality().naming.order;
+        let mut pace = self.state().listing_pace.clone();
+        // What was measured before was another listing.
+        pace.idle();
         let mut asked = FuturesUnordered::new();
         loop {
+            let at_a_time = pace.number() as usize;
             while let Some(which) = wanted(&trip.filling, &gather, order)
-                && let Some(question) = gather.spans.next(which)
+                && let Some(question) = gather.spans.next(which, at_a_time)
             {
                 let began = gather.began(question.span);
                 asked.push(self.ask(gather.prefix().clone(), question, began));
             }
+            let as_many_as_may_be = at_a_time <= asked.len();
             if let Some(answer) = asked.next().await {
                 let mut answer = answer?;
+                if as_many_as_may_be {
+                    pace.ended(self.clock.monotonic());
+                } else {
+                    pace.idle();
+                }
                 let sees = if answer.begins { Sight::Beginning } else { sight };
                 self.dress(OP, gather.prefix(), &mut answer.page, sees).await?;
                 sight = Sight::Told;
@@ -156,6 +167,7 @@ impl Shared {
         let ticket = trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
         let now = self.clock.monotonic();
         let mut state = self.state();
+        state.listing_pace = pace;
         let found = gather.finish(&mut state, &trip.filling, ticket, now);
         if let Some((ticket, sweep)) = swept {
             match state.tree.tell_sweep(&ticket, sweep) {
@@ -202,7 +214,8 @@ impl Shared {
             }
         }
         if let Some(entries) = sweep.take(&trip.prefix) {
-            let Question { span, .. } = gather.spans.next(Which::Front).expect("nothing is asked");
+            let Question { span, .. } =
+                gather.spans.next(Which::Front, 1).expect("nothing is asked");
             let page = Page { entries, next: None };
             let asked = Arc::clone(&ticket);
             let answer = Answer { span, page, ticket: asked, as_of, begins: true };

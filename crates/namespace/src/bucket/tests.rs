@@ -16,6 +16,7 @@ mod others;
 mod outage;
 mod outbox;
 mod races;
+mod recent;
 mod requests;
 mod revision;
 mod stand_in;

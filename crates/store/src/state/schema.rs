@@ -142,6 +142,14 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (volume, name)
     ) STRICT, WITHOUT ROWID;
 ",
+    "
+    CREATE TABLE folders (
+        volume TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        prefix BLOB NOT NULL,
+        PRIMARY KEY (volume, place)
+    ) STRICT, WITHOUT ROWID;
+",
 ];
 
 /// Brings the database to the present version, inside the caller's transaction.

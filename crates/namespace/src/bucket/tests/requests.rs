@@ -1,14 +1,15 @@
 //! How often the bucket is asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Clock as _, Ino, Share};
 use remote::fake::{Fake, Op};
-use remote::{Key, Remote as _};
+use remote::{Key, Page, Remote as _};
 
 use super::super::flight::Scope;
 use super::{Bench, names};
-use crate::{Bucket, BucketOptions, ErrorKind, Foresight, Namespace};
+use crate::{Bucket, BucketOptions, ErrorKind, Foresight, Namespace, Shows};
 
 #[tokio::test]
 async fn a_listing_of_two_pages_is_two_requests_and_answers_for_every_name() {
@@ -114,15 +115,20 @@ async fn how_a_file_looks_is_what_was_asked_of_it_and_not_what_the_page_lacks() 
     assert!(bench.bucket.shared.state().flights.contains_key(&(dir, Scope::Ahead)));
 }
 
+fn take_top(bench: &Bench, page: Page, began: Duration) -> impl Future<Output = ()> + use<> {
+    let page = std::future::ready(Some(page));
+    bench.bucket.take_page((Key::from(""), Shows::Folders), began, page)
+}
+
 #[tokio::test]
 async fn folders_of_a_page_that_was_asked_for_before_are_believed_as_long_as_any_other() {
     let bench = Bench::new();
     bench.put("folder/file", "x");
     bench.put("file", "x");
     let began = bench.clock.monotonic();
-    let page = bench.fake.list(&Bucket::top_page()).await.unwrap();
+    let page = bench.fake.list(&Bucket::first_page(&Key::from(""))).await.unwrap();
     bench.put("new/file", "x");
-    let taking = bench.bucket.take_top(page.clone(), began);
+    let taking = take_top(&bench, page.clone(), began);
     // Newer than the page, although it is in it.
     let gone = super::name("folder");
     let kept = super::name("kept");
@@ -134,7 +140,7 @@ async fn folders_of_a_page_that_was_asked_for_before_are_believed_as_long_as_any
 
     let bench = Bench::new();
     bench.put("folder/file", "x");
-    bench.bucket.take_top(page.clone(), began).await;
+    take_top(&bench, page.clone(), began).await;
     let mut before = (0, 0);
     bench.asked(&mut before);
     bench.ino(Ino::ROOT, "folder").await;
@@ -150,7 +156,7 @@ async fn folders_of_a_page_that_was_asked_for_before_are_believed_as_long_as_any
 
     let bench = Bench::new();
     bench.expire();
-    bench.bucket.take_top(page, began).await;
+    take_top(&bench, page, began).await;
     assert!(bench.lookup(Ino::ROOT, "folder").await.is_err(), "it was too old");
 }
 
