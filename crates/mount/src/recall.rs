@@ -13,6 +13,7 @@ use futures::future::{self, BoxFuture};
 use namespace::{Bucket, Shows};
 use remote::{Key, Page, Remote};
 use store::Store;
+use tokio::task::JoinSet;
 
 use crate::config::Config;
 
@@ -35,23 +36,29 @@ pub(crate) struct Questions {
 pub(crate) struct Recall {
     store: Store,
     volume: String,
+    /// For how long an answer is believed.
+    ttl: Duration,
 }
 
 impl Recall {
     /// Of the volume of `config`.
     pub(crate) fn new(store: &Store, config: &Config) -> Recall {
-        Recall { store: store.clone(), volume: config.volume() }
+        Recall { store: store.clone(), volume: config.volume(), ttl: config.metadata_ttl }
     }
 
     /// Asks `remote` for the first pages of the folders that were used last, but for the top folder.
     pub(crate) fn ask(&self, remote: &Arc<dyn Remote>, clock: &dyn Clock) -> Questions {
+        let mut questions = Questions { top: Shows::Folders, others: Vec::new() };
+        // What is believed for no time cannot be told ahead.
+        if self.ttl.is_zero() {
+            return questions;
+        }
         let mut prefixes = self.store.folders(&self.volume).unwrap_or_else(|error| {
             tracing::warn!(%error, "which folders were used last is not remembered");
             Vec::new()
         });
         // Each after those above it, by which it is known.
         prefixes.sort();
-        let mut questions = Questions { top: Shows::Folders, others: Vec::new() };
         for prefix in prefixes {
             if prefix.is_empty() {
                 questions.top = Shows::All;
@@ -59,8 +66,10 @@ impl Recall {
             }
             let (remote, prefix) = (Arc::clone(remote), Key::from(&prefix[..]));
             let (at, request) = (clock.monotonic(), Bucket::first_page(&prefix));
-            let page = tokio::spawn(async move { remote.list(&request).await.ok() });
-            let page = async move { page.await.ok().flatten() }.boxed();
+            // Whoever drops the answer ends the request.
+            let mut asking = JoinSet::new();
+            asking.spawn(async move { remote.list(&request).await.ok() });
+            let page = async move { asking.join_next().await?.ok().flatten() }.boxed();
             questions.others.push(Asked { folder: (prefix, Shows::All), at, page });
         }
         questions
@@ -68,7 +77,8 @@ impl Recall {
 
     /// Remembers which folders of `namespace` were used last.
     pub(crate) fn keep(&self, namespace: &Bucket) {
-        let folders = namespace.folders_used_last();
+        // Who used nothing does not make the next one forget.
+        let Some(folders) = namespace.folders_used_last() else { return };
         let prefixes: Vec<&[u8]> = folders.iter().map(Key::as_bytes).collect();
         if let Err(error) = self.store.note_folders(&self.volume, &prefixes) {
             tracing::warn!(%error, "which folders were used last is not remembered");

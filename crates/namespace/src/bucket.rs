@@ -224,9 +224,9 @@ impl Bucket {
         }
     }
 
-    /// The folders that were used last, the last one in front: few, and none whose first page would lack what
-    /// its objects said of themselves.
-    pub fn folders_used_last(&self) -> Vec<Key> {
+    /// The folders that were used last, with those above them: few, and none whose first page would lack what
+    /// its objects said of themselves. `None` if none was used.
+    pub fn folders_used_last(&self) -> Option<Vec<Key>> {
         self.shared.state().folders_used_last(&self.shared.options)
     }
 

@@ -394,14 +394,17 @@ mod tests {
             if spans.asked() == 0 {
                 return now;
             }
-            let is_full = wanted <= spans.asked();
+            let is_full = wanted == spans.asked();
             now += 1.0;
             let works = jobs.iter().filter(|job| job.travels <= 0.0).count();
             #[expect(clippy::cast_precision_loss, reason = "few")]
             let speed = (PROCESSORS / works as f64).min(1.0);
             for job in &mut jobs {
-                let left = if 0.0 < job.travels { &mut job.travels } else { &mut job.works };
-                *left -= if 0.0 < *left && works == 0 { 1.0 } else { speed };
+                if 0.0 < job.travels {
+                    job.travels -= 1.0;
+                } else {
+                    job.works -= speed;
+                }
             }
             let done = jobs.extract_if(.., |job| job.works <= 0.0).collect::<Vec<_>>();
             for question in done.into_iter().filter_map(|job| job.question) {
@@ -446,7 +449,7 @@ mod tests {
             let (one, eight) = (time(&keys, walks, |_| 1), time(&keys, walks, |_| 8));
             let best = paced(walks);
             println!("walks, {latency} ms away: one {one}, eight {eight}, paced {best}");
-            assert!(best < one * 1.1 && best < eight);
+            assert!(best < one * 1.1 && best < eight * 1.1);
         }
     }
 

@@ -140,7 +140,8 @@ impl Shared {
                 let began = gather.began(question.span);
                 asked.push(self.ask(gather.prefix().clone(), question, began));
             }
-            let as_many_as_may_be = at_a_time <= asked.len();
+            // With more under way than may be a step down is not over.
+            let as_many_as_may_be = at_a_time == asked.len();
             if let Some(answer) = asked.next().await {
                 let mut answer = answer?;
                 if as_many_as_may_be {
@@ -161,6 +162,7 @@ impl Shared {
                 break;
             } else {
                 swept = None;
+                pace.idle();
                 self.rest(trip, &mut gather).await;
             }
         }
