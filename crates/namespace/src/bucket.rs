@@ -63,6 +63,7 @@ mod outbox;
 mod pages;
 mod persist;
 mod publish;
+mod recall;
 mod recent;
 mod record;
 mod rename;
@@ -102,7 +103,7 @@ use tokio::sync::{Notify, Semaphore};
 
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns};
-pub use self::recent::Shows;
+pub use self::recall::Shows;
 pub use self::replay::Finished;
 
 use self::ask::Bets;
