@@ -155,7 +155,6 @@ impl Bucket {
             outage: Outage::default(),
             bets: Bets::new(options.foresight()),
             recent: Recent::default(),
-            listing_pace: spans::pace(),
             leaving: HashSet::new(),
             revision: 0,
         };

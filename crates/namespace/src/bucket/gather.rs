@@ -24,6 +24,7 @@ pub(super) struct Answer {
     pub(super) page: Page,
     pub(super) ticket: Arc<Ticket>,
     pub(super) as_of: Duration,
+    pub(super) took: Duration,
     /// Whether the page begins with the folder.
     pub(super) begins: bool,
 }
@@ -139,9 +140,9 @@ impl Gather {
         if !state.is_at(self.dir, &self.prefix) {
             return Found::Elsewhere;
         }
-        let Answer { span, page: Page { entries, next }, ticket, as_of, begins: _ } = answer;
+        let Answer { span, page: Page { entries, next }, ticket, as_of, took, begins: _ } = answer;
         let rests: Vec<&[u8]> = entries.iter().map(|entry| rest(&self.prefix, entry)).collect();
-        let part = self.spans.learn(span, &rests, next);
+        let part = self.spans.learn(span, &rests, next, took);
         let told = self.sort(span, &part, (entries, as_of));
         self.tell(state, &ticket, &part, told);
         let chunk = self.chunk(state, &part);

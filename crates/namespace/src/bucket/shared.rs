@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock, Weak};
 
-use base::{Clock, Ino, Name, Pace};
+use base::{Clock, Ino, Name};
 use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
@@ -59,7 +59,6 @@ pub(super) struct State {
     pub(super) bets: Bets,
     pub(super) recent: Recent,
     /// How many pages of a listing are asked for at a time.
-    pub(super) listing_pace: Pace,
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
     /// How often somebody had the right to change something.

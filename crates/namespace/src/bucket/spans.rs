@@ -6,27 +6,31 @@
 //! coming, up to what the caller bears, and what wrong guesses cost stays a part of what the folder costs.
 //! When a span is at its end, another is cut in its place. All keys here are without the folder's
 //! prefix.
+//!
+//! Most stores give a page in the middle of a folder as soon as its first. Some, such as `MinIO`, go through all
+//! names behind it for each span that begins, for longer than it takes to answer, and are slower with many. They show
+//! themselves by first pages that take longer than those that follow; there only a cut through much is worth it.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
-use base::{Name, Pace};
+use base::Name;
 
-use super::split::{self, Alphabet};
+use super::split::{self, Alphabet, Grain};
 use super::window::{Range, straddling};
-
-/// How many pages are asked for at the same time, and with how many that begins. Most stores give a page in
-/// the middle of a folder as soon as its first; some, such as `MinIO`, go through all names behind it for each
-/// span that begins, for longer than it takes to answer, and are slower with many.
-const AT_A_TIME_START: u32 = 2;
-const AT_A_TIME_MAX: u32 = 8;
-
-/// What finds out how many pages to ask for at a time.
-pub(super) fn pace() -> Pace {
-    Pace::new(AT_A_TIME_START, AT_A_TIME_MAX)
-}
 
 /// How many cuts a listing may have beyond those that half of its pages pay for.
 const CUTS_FREE: usize = 12;
+
+/// Until so many pages are there, what a beginning costs is not known.
+const PAGES_TO_KNOW: usize = 6;
+
+/// What is cut has so many pages by guess,
+const CUT_PAGES_MIN: f64 = 2.0;
+
+/// and so many for each page that could be had for what a beginning costs more than one. A store that goes
+/// through all names behind a beginning does much more than what it makes one wait for.
+const CUT_PAGES_PER_COST: f64 = 32.0;
 
 /// Which span of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +64,9 @@ pub(super) struct Spans {
     /// Names whose keys lie on both sides of a cut: told of when all spans are done.
     straddlers: BTreeSet<Name>,
     alphabet: Alphabet,
+    latency: Latency,
+    /// The first and the last key of all that were seen.
+    seen: Option<(Vec<u8>, Vec<u8>)>,
     /// Pages after which more came in the same span.
     pages: usize,
     cuts: usize,
@@ -73,26 +80,51 @@ struct Span {
     at: Vec<u8>,
     end: Option<Vec<u8>>,
     stage: Stage,
-    /// Where the pages of the span are too fine to be cut.
-    depth: usize,
+    grain: Grain,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     Waiting { continuation: Option<String> },
-    Asked,
+    Asked { is_first: bool },
     Done,
+}
+
+/// How long pages take, in seconds. At least, since with many at a time all of them are late.
+#[derive(Debug, Default)]
+struct Latency {
+    first: Option<f64>,
+    following: Option<f64>,
+}
+
+impl Latency {
+    fn learn(&mut self, is_first: bool, took: Duration) {
+        let least = if is_first { &mut self.first } else { &mut self.following };
+        let took = took.as_secs_f64();
+        *least = Some(least.map_or(took, |least| least.min(took)));
+    }
+
+    /// How many pages there must be by guess for a cut to be worth its price.
+    fn pages_to_cut(&self) -> f64 {
+        let cost = match (self.first, self.following) {
+            (Some(first), Some(following)) if following > 0.0 => (first / following - 1.0).max(0.0),
+            _ => 0.0,
+        };
+        CUT_PAGES_MIN + CUT_PAGES_PER_COST * cost
+    }
 }
 
 impl Default for Spans {
     fn default() -> Spans {
         let id = SpanId(0);
         let stage = Stage::Waiting { continuation: None };
-        let whole = Span { id, at: Vec::new(), end: None, stage, depth: 0 };
+        let whole = Span { id, at: Vec::new(), end: None, stage, grain: Grain::default() };
         Spans {
             order: VecDeque::from([whole]),
             straddlers: BTreeSet::new(),
             alphabet: Alphabet::default(),
+            latency: Latency::default(),
+            seen: None,
             pages: 0,
             cuts: 0,
             last: 0,
@@ -116,22 +148,38 @@ impl Spans {
             let continuation = continuation.take();
             let begins = continuation.is_none() && !span.at.is_empty();
             let start_after = begins.then(|| span.at.clone());
-            span.stage = Stage::Asked;
+            span.stage = Stage::Asked { is_first: continuation.is_none() };
             Some(Question { span: span.id, start_after, continuation })
         })
     }
 
-    /// Takes in the `keys` of the page that was asked for `span`, in order, and where the next one
+    /// Latency in the `keys` of the page that was asked for `span`, in order, and where the next one
     /// begins. Returns which names the page was about.
-    pub(super) fn learn(&mut self, id: SpanId, keys: &[&[u8]], next: Option<String>) -> Range {
+    pub(super) fn learn(
+        &mut self,
+        id: SpanId,
+        keys: &[&[u8]],
+        next: Option<String>,
+        took: Duration,
+    ) -> Range {
         self.alphabet.learn(keys);
+        if let (Some(&first), Some(&last)) = (keys.first(), keys.last()) {
+            let (least, most) = self.seen.get_or_insert_with(|| (first.to_vec(), last.to_vec()));
+            if *first < least[..] {
+                *least = first.to_vec();
+            }
+            if &most[..] < last {
+                *most = last.to_vec();
+            }
+        }
         let span = self.order.iter_mut().find(|span| span.id == id).expect("it was asked about");
+        self.latency.learn(span.stage == Stage::Asked { is_first: true }, took);
         let last = keys.last().copied().unwrap_or_default();
         let past = span.end.as_ref().is_some_and(|end| &end[..] <= last);
         let upto = match next {
             Some(next) if !past => {
                 self.pages += 1;
-                span.depth = split::depth(keys);
+                span.grain = Grain::of(keys);
                 span.stage = Stage::Waiting { continuation: Some(next) };
                 // A page without keys tells nothing, and none goes back.
                 Some(last.max(&span.at).to_vec())
@@ -159,7 +207,7 @@ impl Spans {
         self.order.front().map(|span| span.id)
     }
 
-    /// Takes the first span away if it is done.
+    /// Latency the first span away if it is done.
     pub(super) fn hand_out(&mut self) -> Option<SpanId> {
         let done = self.order.front().is_some_and(|span| span.stage == Stage::Done);
         if done { self.order.pop_front().map(|span| span.id) } else { None }
@@ -172,27 +220,29 @@ impl Spans {
 
     /// How many pages are asked for.
     pub(super) fn asked(&self) -> usize {
-        self.order.iter().filter(|span| span.stage == Stage::Asked).count()
+        self.order.iter().filter(|span| matches!(span.stage, Stage::Asked { .. })).count()
     }
 
     fn cut_more(&mut self, at_a_time: usize) {
+        let at_a_time = if self.pages < PAGES_TO_KNOW { at_a_time.min(2) } else { at_a_time };
         let open = self.order.iter().filter(|span| span.stage != Stage::Done).count();
         let paid = self.pages.saturating_sub(1).min(CUTS_FREE + self.pages / 2);
         let paid = paid.saturating_sub(self.cuts);
+        let differ = self.seen.as_ref().map_or(0, |(first, last)| split::common(first, last));
         for _ in open..(open + paid).min(at_a_time) {
-            let candidates = self.order.iter().enumerate().map(|(place, span)| {
-                let of_span = match span.stage {
-                    Stage::Done => Vec::new(),
-                    Stage::Waiting { .. } | Stage::Asked => {
-                        let end = span.end.as_deref();
-                        split::candidates(&self.alphabet, &span.at, span.depth, end)
-                    }
-                };
-                (place, of_span)
+            // Of a span that was not seen nobody knows whether there is anything in it.
+            let seen = self.order.iter().enumerate().filter(|(_, span)| match &span.stage {
+                Stage::Waiting { continuation } => continuation.is_some(),
+                Stage::Asked { is_first } => !is_first,
+                Stage::Done => false,
             });
-            // Where there are most places to cut there is most between them, as a rule.
-            let widest = candidates.max_by_key(|(_, of_span)| of_span.len());
-            let cut = widest.and_then(|(place, cuts)| Some((place, split::middle(cuts)?)));
+            let cuts = seen.map(|(place, Span { at, grain, end, .. })| {
+                let cuts = split::cuts(&self.alphabet, at, *grain, differ, end.as_deref());
+                (place, split::pages(&cuts), cuts)
+            });
+            let widest = cuts.max_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
+            let worth = widest.filter(|(_, pages, _)| self.latency.pages_to_cut() <= *pages);
+            let cut = worth.and_then(|(place, _, cuts)| Some((place, split::middle(cuts)?)));
             let Some((place, cut)) = cut else { return };
             self.cut(place, cut);
         }
@@ -209,7 +259,7 @@ impl Spans {
             at: cut.clone(),
             end: below.end.replace(cut),
             stage: Stage::Waiting { continuation: None },
-            depth: below.depth,
+            grain: below.grain,
         };
         self.order.insert(place + 1, above);
     }
@@ -258,7 +308,7 @@ mod tests {
                 let page = &keys[from..keys.len().min(from + page_keys)];
                 let more = from + page.len() < keys.len();
                 let last = page.last().map(|key| String::from_utf8(key.to_vec()).unwrap());
-                let part = spans.learn(span, page, last.filter(|_| more));
+                let part = spans.learn(span, page, last.filter(|_| more), Duration::ZERO);
                 let within = page.iter().filter(|key| {
                     let Range::Part { after, upto } = &part else { panic!("{part:?}") };
                     &after[..] < **key && upto.as_ref().is_none_or(|upto| **key <= &upto[..])
@@ -367,14 +417,11 @@ mod tests {
         question: Option<Question>,
         travels: f64,
         works: f64,
+        since: f64,
     }
 
-    /// How long the listing of `keys` takes with so many pages at a time as `pace` says, or all the time.
-    fn time(
-        keys: &[String],
-        store: Store,
-        mut at_a_time: impl FnMut(Option<Duration>) -> usize,
-    ) -> f64 {
+    /// How long the listing of `keys` takes with so many pages at a time.
+    fn time(keys: &[String], store: Store, at_a_time: usize) -> f64 {
         let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
         let from = |question: &Question| {
             let mark = question.continuation.as_deref().map(str::as_bytes);
@@ -385,16 +432,19 @@ mod tests {
         let mut jobs: Vec<Job> = Vec::new();
         let mut now = 0.0;
         loop {
-            let wanted = at_a_time(None);
-            while let Some(question) = spans.next(Which::Any, wanted) {
+            while let Some(question) = spans.next(Which::Any, at_a_time) {
                 let begins = if question.continuation.is_none() { store.begin } else { 0.0 };
                 let works = begins + store.page;
-                jobs.push(Job { question: Some(question), travels: store.latency, works });
+                jobs.push(Job {
+                    question: Some(question),
+                    travels: store.latency,
+                    works,
+                    since: now,
+                });
             }
             if spans.asked() == 0 {
                 return now;
             }
-            let is_full = wanted == spans.asked();
             now += 1.0;
             let works = jobs.iter().filter(|job| job.travels <= 0.0).count();
             #[expect(clippy::cast_precision_loss, reason = "few")]
@@ -407,7 +457,9 @@ mod tests {
                 }
             }
             let done = jobs.extract_if(.., |job| job.works <= 0.0).collect::<Vec<_>>();
-            for question in done.into_iter().filter_map(|job| job.question) {
+            for job in done {
+                let Some(question) = job.question else { continue };
+                let took = Duration::from_secs_f64((now - job.since) / 1000.0);
                 let from = from(&question);
                 let page = &keys[from..keys.len().min(from + 1000)];
                 let more = from + page.len() < keys.len();
@@ -415,41 +467,27 @@ mod tests {
                 if question.continuation.is_none() {
                     #[expect(clippy::cast_precision_loss, reason = "few")]
                     let works = store.behind * ((keys.len() - from) / 1000) as f64;
-                    jobs.push(Job { question: None, travels: 0.0, works });
+                    jobs.push(Job { question: None, travels: 0.0, works, since: now });
                 }
-                spans.learn(question.span, page, last.filter(|_| more));
-                let at = Duration::from_secs_f64(now / 1000.0);
-                at_a_time(Some(if is_full { at } else { Duration::ZERO }));
+                spans.learn(question.span, page, last.filter(|_| more), took);
             }
         }
     }
 
     #[test]
-    fn as_many_pages_are_asked_for_at_a_time_as_the_store_bears() {
-        let keys: Vec<String> = (0..100_000).map(|number| format!("file-{number:06}")).collect();
-        let paced = |store| {
-            let mut pace = super::pace();
-            time(&keys, store, |ended| {
-                match ended {
-                    Some(Duration::ZERO) => pace.idle(),
-                    Some(now) => pace.ended(now),
-                    None => {}
-                }
-                pace.number() as usize
-            })
-        };
+    fn a_listing_in_spans_is_faster_than_one_also_where_beginnings_are_dear() {
+        let keys: Vec<String> = (0..100_000).map(|number| format!("file-{number:05}")).collect();
         // Such as S3: each page takes as long as any other, however many are asked for.
         let far = Store { latency: 80.0, page: 1.0, begin: 0.0, behind: 0.0 };
-        let (one, eight, best) = (time(&keys, far, |_| 1), time(&keys, far, |_| 8), paced(far));
-        println!("far: one {one}, eight {eight}, paced {best}");
-        assert!(best < one / 3.0 && best < eight * 1.5);
+        let (one, best) = (time(&keys, far, 1), time(&keys, far, 8));
+        println!("far: {one}, {best} ms");
+        assert!(best < one / 4.0);
         // Such as MinIO: 20 ms of processor for each page behind the place where a span begins.
         for latency in [20.0, 50.0, 100.0] {
             let walks = Store { latency, page: 15.0, begin: 60.0, behind: 20.0 };
-            let (one, eight) = (time(&keys, walks, |_| 1), time(&keys, walks, |_| 8));
-            let best = paced(walks);
-            println!("walks, {latency} ms away: one {one}, eight {eight}, paced {best}");
-            assert!(best < one * 1.1 && best < eight * 1.1);
+            let (one, best) = (time(&keys, walks, 1), time(&keys, walks, 8));
+            println!("walks, {latency} ms away: {one}, {best} ms");
+            assert!(best < one * 0.8);
         }
     }
 

@@ -38,6 +38,11 @@ impl Alphabet {
         }
     }
 
+    /// How many bytes there are.
+    fn count(&self) -> f64 {
+        self.seen.iter().map(|seen| f64::from(u8::from(*seen))).sum()
+    }
+
     /// The bytes that may stand where `byte` stands, above it.
     fn above(&self, byte: u8) -> impl Iterator<Item = u8> + '_ {
         // Raising what stands between words would leave the whole shape of the keys behind.
@@ -46,53 +51,100 @@ impl Alphabet {
     }
 }
 
-/// Up to which place of a key raising a byte leaves a page of keys or more behind: as far as the
-/// keys of a page, in order, agree.
-pub(super) fn depth(keys: &[&[u8]]) -> usize {
-    let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return 0 };
-    let agreed = common(first, last);
-    // Where a page has no more than two bytes, one byte is worth about a page.
-    let mut middle: Vec<u8> = keys.iter().filter_map(|key| key.get(agreed).copied()).collect();
-    middle.dedup();
-    if middle.len() <= 2 { agreed + 1 } else { agreed }
+/// How fine the keys of a page are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Grain {
+    /// Up to which place raising a byte leaves a page of keys or more behind: as far as the keys of a page, in
+    /// order, agree.
+    depth: usize,
+    /// How many of the bytes in the next place are one page.
+    bytes: usize,
 }
 
-/// The keys between `last`, down to the byte at `depth`, and `end` where a cut may be worth its
-/// price, in order.
-pub(super) fn candidates(
+impl Grain {
+    pub(super) fn of(keys: &[&[u8]]) -> Grain {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
+            return Grain::default();
+        };
+        let agreed = common(first, last);
+        let mut middle: Vec<u8> = keys.iter().filter_map(|key| key.get(agreed).copied()).collect();
+        middle.dedup();
+        // Where a page has no more than two bytes, one byte is worth about a page.
+        match middle.len() {
+            0..=2 => Grain { depth: agreed + 1, bytes: usize::MAX },
+            bytes => Grain { depth: agreed, bytes },
+        }
+    }
+}
+
+/// A key to cut at.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cut {
+    pub(super) key: Vec<u8>,
+    /// How many pages there may be from here up to the next.
+    pages: f64,
+}
+
+/// The keys between `last`, as fine as `grain` has it, and `end` where a cut may be worth its price, in order.
+///
+/// A byte of the place before is worth as many pages as there are bytes, if the keys are known to differ in
+/// this one. That they are is certain from the place `differ` on. Whether they do so before that nobody knows,
+/// and each place further to the left, as in `00000042`, is half as likely.
+pub(super) fn cuts(
     alphabet: &Alphabet,
     last: &[u8],
-    depth: usize,
+    grain: Grain,
+    differ: usize,
     end: Option<&[u8]>,
-) -> Vec<Vec<u8>> {
+) -> Vec<Cut> {
     let text = last.iter().position(|&byte| byte == b'/').unwrap_or(last.len());
+    let bytes = alphabet.count();
+    let mut pages = (bytes / f64::from(u8::try_from(grain.bytes).unwrap_or(u8::MAX))).max(1.0);
     let mut found = Vec::new();
-    for place in (0..depth.min(text)).rev() {
-        for byte in alphabet.above(last[place]) {
-            let cut = [&last[..place], &[byte]].concat();
-            if end.is_some_and(|end| end <= &cut[..]) {
+    for place in (0..grain.depth).rev() {
+        if place < differ {
+            pages /= 2.0;
+        }
+        // Where a cut was made the key is short.
+        for byte in last[..text].get(place).into_iter().flat_map(|&byte| alphabet.above(byte)) {
+            let key = [&last[..place], &[byte]].concat();
+            if end.is_some_and(|end| end <= &key[..]) {
                 return found;
             }
-            found.push(cut);
+            found.push(Cut { key, pages });
+        }
+        if differ <= place {
+            pages *= bytes;
         }
     }
     found
 }
 
-/// The one of `candidates` with as many below as above it.
-pub(super) fn middle(mut candidates: Vec<Vec<u8>>) -> Option<Vec<u8>> {
-    let place = candidates.len() / 2;
-    (place < candidates.len()).then(|| candidates.swap_remove(place))
+/// How many pages there may be from the first of `cuts` on.
+pub(super) fn pages(cuts: &[Cut]) -> f64 {
+    cuts.iter().map(|cut| cut.pages).sum()
+}
+
+/// The one of `cuts` with as much below as above it.
+pub(super) fn middle(cuts: Vec<Cut>) -> Option<Vec<u8>> {
+    let half = pages(&cuts) / 2.0;
+    let mut below = 0.0;
+    let halves = |cut: &Cut| {
+        below += cut.pages;
+        // Whatever lies between the last key and the first cut is below, too.
+        half <= below
+    };
+    cuts.into_iter().find(halves).map(|cut| cut.key)
 }
 
 /// How many bytes two keys have in common at their beginnings.
-fn common(one: &[u8], other: &[u8]) -> usize {
+pub(super) fn common(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Alphabet, candidates, depth};
+    use super::{Alphabet, Cut, Grain, cuts, middle, pages};
 
     fn learnt(keys: &[&str]) -> Alphabet {
         let mut alphabet = Alphabet::default();
@@ -104,38 +156,58 @@ mod tests {
         keys.iter().map(|key| key.as_bytes()).collect()
     }
 
-    fn texts(cuts: Vec<Vec<u8>>) -> Vec<String> {
-        cuts.into_iter().map(|cut| String::from_utf8(cut).unwrap()).collect()
+    fn texts(cuts: Vec<Cut>) -> Vec<String> {
+        cuts.into_iter().map(|cut| String::from_utf8(cut.key).unwrap()).collect()
     }
 
     #[test]
     fn numbers_are_cut_at_each_digit_that_a_page_does_not_use_up() {
         let keys: Vec<String> = (0..1000).map(|number| format!("f-{number:05}.txt")).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let depth = depth(&bytes(&keys));
-        assert_eq!(depth, 4, "f-00 is common to the page");
-        let cuts = texts(candidates(&learnt(&keys), b"f-00999.txt", depth, None));
+        let grain = Grain::of(&bytes(&keys));
+        assert_eq!(grain.depth, 4, "f-00 is common to the page");
+        let all = cuts(&learnt(&keys), b"f-00999.txt", grain, 4, None);
         let want: Vec<String> = (1..=9)
             .map(|digit| format!("f-0{digit}"))
             .chain((1..=9).map(|digit| format!("f-{digit}")))
             .collect();
-        assert_eq!(cuts, want);
-        let before = texts(candidates(&learnt(&keys), b"f-00999.txt", depth, Some(b"f-04")));
-        assert_eq!(before, ["f-01", "f-02", "f-03"]);
+        assert_eq!(texts(all), want);
+        let before = cuts(&learnt(&keys), b"f-00999.txt", grain, 4, Some(b"f-04"));
+        assert_eq!(texts(before), ["f-01", "f-02", "f-03"]);
+    }
+
+    #[test]
+    fn half_of_the_pages_are_below_the_middle() {
+        let keys: Vec<String> = (0..1000).map(|number| format!("f-{number:06}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let (alphabet, grain) = (learnt(&keys), Grain::of(&bytes(&keys)));
+        let cut = |last: &[u8], differ, end| {
+            let cuts = cuts(&alphabet, last, grain, differ, end);
+            (pages(&cuts), String::from_utf8(middle(cuts).unwrap()).unwrap())
+        };
+        // Ten for each digit that is seen to change,
+        assert_eq!(cut(b"f-019999", 3, Some(b"f-1")), (80.0, "f-05".to_owned()));
+        assert_eq!(cut(b"f-109999", 2, None), (890.0, "f-5".to_owned()));
+        // and less for one that may never do.
+        assert_eq!(cut(b"f-019999", 3, None), (80.0 + 9.0 * 50.0, "f-4".to_owned()));
+        let unsure = 9.0 * (0.5 + 0.25 + 0.125);
+        assert_eq!(cut(b"f-000999", 5, None), (unsure, "f-008".to_owned()));
     }
 
     #[test]
     fn hashes_are_cut_at_letters_too_and_folders_before_their_slash() {
         let keys = ["00a1/", "0b02/", "0f33/", "1a/"];
-        let cuts = texts(candidates(&learnt(&keys), b"1a/", 1, None));
-        assert_eq!(cuts, ["2", "3", "4", "5", "6", "7", "8", "9", "b", "f"]);
-        assert!(candidates(&learnt(&keys), b"/", 9, None).is_empty());
+        let grain = Grain { depth: 1, bytes: usize::MAX };
+        let found = cuts(&learnt(&keys), b"1a/", grain, 0, None);
+        assert_eq!(texts(found), ["2", "3", "4", "5", "6", "7", "8", "9", "b", "f"]);
+        assert!(cuts(&learnt(&keys), b"/", grain, 0, None).is_empty());
     }
 
     #[test]
     fn where_nothing_is_known_or_text_ends_nothing_is_cut() {
-        assert!(candidates(&Alphabet::default(), b"abc", 3, None).is_empty());
-        assert!(candidates(&learnt(&["a", "b"]), "é".as_bytes(), 2, None).is_empty());
-        assert_eq!(depth(&[]), 0);
+        let grain = Grain { depth: 3, bytes: usize::MAX };
+        assert!(cuts(&Alphabet::default(), b"abc", grain, 0, None).is_empty());
+        assert!(cuts(&learnt(&["a", "b"]), "é".as_bytes(), grain, 0, None).is_empty());
+        assert_eq!(Grain::of(&[]), Grain::default());
     }
 }

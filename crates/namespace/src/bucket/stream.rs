@@ -31,6 +31,9 @@ use crate::{Error, ErrorKind, Listed, Listing, Result};
 
 const OP: &str = "list";
 
+/// How many pages are asked for at the same time.
+const AT_A_TIME: usize = 8;
+
 /// How many entries may lie ready that nobody has asked for.
 const AHEAD_MAX: usize = 64 * listing::PAGE_ENTRIES_MAX as usize;
 
@@ -128,27 +131,16 @@ impl Shared {
             }
         }
         let order = self.remote.personality().naming.order;
-        let mut pace = self.state().listing_pace.clone();
-        // What was measured before was another listing.
-        pace.idle();
         let mut asked = FuturesUnordered::new();
         loop {
-            let at_a_time = pace.number() as usize;
             while let Some(which) = wanted(&trip.filling, &gather, order)
-                && let Some(question) = gather.spans.next(which, at_a_time)
+                && let Some(question) = gather.spans.next(which, AT_A_TIME)
             {
                 let began = gather.began(question.span);
                 asked.push(self.ask(gather.prefix().clone(), question, began));
             }
-            // With more under way than may be a step down is not over.
-            let as_many_as_may_be = at_a_time == asked.len();
             if let Some(answer) = asked.next().await {
                 let mut answer = answer?;
-                if as_many_as_may_be {
-                    pace.ended(self.clock.monotonic());
-                } else {
-                    pace.idle();
-                }
                 let sees = if answer.begins { Sight::Beginning } else { sight };
                 self.dress(OP, gather.prefix(), &mut answer.page, sees).await?;
                 sight = Sight::Told;
@@ -162,14 +154,12 @@ impl Shared {
                 break;
             } else {
                 swept = None;
-                pace.idle();
                 self.rest(trip, &mut gather).await;
             }
         }
         let ticket = trip.ticket.get_or_insert_with(|| Arc::new(self.changes.ticket()));
         let now = self.clock.monotonic();
         let mut state = self.state();
-        state.listing_pace = pace;
         let found = gather.finish(&mut state, &trip.filling, ticket, now);
         if let Some((ticket, sweep)) = swept {
             match state.tree.tell_sweep(&ticket, sweep) {
@@ -220,7 +210,8 @@ impl Shared {
                 gather.spans.next(Which::Front, 1).expect("nothing is asked");
             let page = Page { entries, next: None };
             let asked = Arc::clone(&ticket);
-            let answer = Answer { span, page, ticket: asked, as_of, begins: true };
+            let took = self.clock.monotonic().saturating_sub(as_of);
+            let answer = Answer { span, page, ticket: asked, as_of, took, begins: true };
             let mut state = self.state();
             gather.take_in(&mut state, &trip.filling, answer);
             state.walk.won();
@@ -251,7 +242,8 @@ impl Shared {
             let kind = remote::ErrorKind::Corrupt;
             return Err(Error::remote(OP, remote::Error::new(kind, "list", &prefix)));
         }
-        Ok(Answer { span, page, ticket, as_of, begins })
+        let took = self.clock.monotonic().saturating_sub(as_of);
+        Ok(Answer { span, page, ticket, as_of, took, begins })
     }
 }
 
