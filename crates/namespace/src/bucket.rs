@@ -46,6 +46,7 @@ mod keys;
 mod land;
 mod links;
 mod listing;
+mod look;
 mod looks;
 mod make_soon;
 mod makings;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::{ByteRange, Counter, Errno};
+use base::{Counter, Errno};
 use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
@@ -14,20 +14,14 @@ use transfer::{Begun, Download, UploadJob};
 use crate::ahead::{Stopped, fits};
 use crate::aimed::{Acknowledged, Aimed, Upto};
 use crate::errno::{Error, Result};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, Turn};
+use crate::file::{Announced, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
 use crate::publishing::Publishing;
 use crate::vfs::{Commit, Unpublished, Vfs};
 
-/// How much of the base is taken over at a time.
-const FILL_BYTES: u64 = 1 << 20;
-
 /// A seal fails when writes make holes over the base faster than they are filled; each needs a new
 /// truncation, so a file that does this forever is broken, not busy.
 const SEAL_TRIES_MAX: usize = 100;
-
-/// How often the base of a file may be renamed while it is read.
-const FILL_TRIES_MAX: usize = 100;
 
 /// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
 const DRAIN_FILES_MAX: usize = 64;
@@ -318,30 +312,6 @@ impl Vfs {
         on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await
     }
 
-    /// Takes what `range` of the staged file lacks from its base.
-    pub(crate) async fn fill(&self, file: &File, range: ByteRange) -> Result<()> {
-        for _ in 0..FILL_TRIES_MAX {
-            let (staged, base) = match &file.state.read().bytes {
-                Bytes::Staged { staged, base: Some(base), .. } => {
-                    (Arc::clone(staged), Arc::clone(base))
-                }
-                Bytes::Staged { base: None, .. } | Bytes::Clean(_) => return Ok(()),
-            };
-            match fill_from(&staged, &base, range).await {
-                // The base is in another object now.
-                Err(_) if file.is_read_elsewhere(base.identity()) => {}
-                Err(error) if error.is_changed() => {
-                    let Ok(target) = self.namespace.target(file.ino()) else { return Err(error) };
-                    if self.follow_unanswered(file, &target.key).await?.is_none() {
-                        return Err(error);
-                    }
-                }
-                filled => return filled,
-            }
-        }
-        Err(Error::Call(Errno::EBUSY))
-    }
-
     async fn upload(
         &self,
         file: &File,
@@ -493,26 +463,6 @@ async fn on_disk<T: Send + 'static>(
     let staged = Arc::clone(staged);
     let done = tokio::task::spawn_blocking(move || work(&staged)).await;
     done.map_err(|_| transfer::Error::Stopped)?.map_err(Error::from)
-}
-
-/// Takes what `range` of `staged` lacks from `base`.
-async fn fill_from(staged: &Staged, base: &Arc<Download>, range: ByteRange) -> Result<()> {
-    while let Some(missing) = staged.missing(range) {
-        for part in missing.pieces(FILL_BYTES) {
-            let Some(part) = part.below(base.size()) else { break };
-            let filled = match base.read(part).await {
-                Ok(bytes) => staged.fill(part.start(), &bytes).map_err(Error::from),
-                Err(error) => Err(error.into()),
-            };
-            // Others may have filled it meanwhile, and have published it.
-            if let Err(error) = filled
-                && staged.missing(part).is_some()
-            {
-                return Err(error);
-            }
-        }
-    }
-    Ok(())
 }
 
 /// What [`Vfs::commit_once`] did.

@@ -14,6 +14,7 @@ mod dir;
 mod errno;
 mod file;
 mod files;
+mod fill;
 mod handles;
 mod in_order;
 mod inodes;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
-use remote::{Entry, ErrorKind as RemoteErrorKind, Key, ListOrder, ListRequest};
+use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
 use tracing::Instrument as _;
 
 use super::ask::Ask;
 use super::attributes::item::OWN;
 use super::attributes::read::Want;
 use super::flight::Scope;
-use super::keys::{self, Company, Meant};
-use super::listing::{self, Seen, There, Told};
+use super::keys::{self, Meant};
+use super::listing::There;
+use super::look::Marked;
 use super::looks::Source;
 use super::nodes::{Kind, Node, Place};
 use super::outage::Advice;
@@ -25,9 +26,6 @@ pub(super) const SOON_MIN: Duration = Duration::from_secs(1);
 
 /// How often a folder that is moved while the bucket is asked about it is asked about anew.
 pub(super) const MOVES_MAX: usize = 4;
-
-/// How many hidden objects are expected in a folder.
-const HIDDEN_FEW: usize = 3;
 
 /// What is known of a name without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,126 +338,6 @@ impl Shared {
         }
     }
 
-    /// What the bucket has of `part` in the folder `prefix`, by name; a folder comes before what is
-    /// beside it.
-    async fn ask_about_part(
-        &self,
-        op: &'static str,
-        prefix: &Key,
-        part: &[u8],
-    ) -> Result<(Vec<(Name, There)>, Marked)> {
-        let object = prefix.join(part);
-        let below = object.join(b"/");
-        let (object, folder) =
-            futures::join!(self.look_at(op, &object, part), self.first_below(op, &below, 1));
-        let (object, folder) = (object?, folder?);
-        let is_stub = object.as_ref().is_some_and(Seen::is_stub);
-        let object = object.filter(|_| !is_stub);
-        let marked = match folder.first() {
-            Some(Entry::Object(key, meta)) if *key == below && meta.size == 0 => Marked::Yes,
-            Some(_) | None => Marked::No,
-        };
-        let folder = is_stub || !folder.is_empty();
-        let is = |company| {
-            let name = keys::name(prefix, part, company);
-            name.filter(|name| !keys::is_chunk_name(name))
-        };
-        let (name, beside) = match (object, folder) {
-            (Some(seen), true) => (There::Folder, There::File(seen)),
-            (Some(seen), false) => (There::File(seen), There::Nothing),
-            (None, true) => (There::Folder, There::Nothing),
-            (None, false) => (There::Nothing, There::Nothing),
-        };
-        let told = [(is(Company::Alone), name), (is(Company::Folder), beside)];
-        let told = told.into_iter().filter_map(|(name, there)| Some((name?, there)));
-        Ok((told.collect(), marked))
-    }
-
-    /// The object `key`, whose last part is `part`, if it is there as a file.
-    async fn look_at(&self, op: &'static str, key: &Key, part: &[u8]) -> Result<Option<Seen>> {
-        if key.as_bytes().is_empty() {
-            return Ok(None);
-        }
-        match self.remote.head(key).await {
-            // Empty, it is a folder's marker.
-            Ok(meta) if part.is_empty() && meta.size == 0 => Ok(None),
-            Ok(meta) => Ok(Some(Seen::headed(meta))),
-            Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::remote(op, error)),
-        }
-    }
-
-    /// Whether any key is shown in the folder `prefix`, where others may begin with it, too.
-    async fn shows_any(&self, op: &'static str, prefix: &Key) -> Result<bool> {
-        let mut told = Told::default();
-        let mut request = listing::page(prefix, None);
-        loop {
-            let page = self.remote.list(&request).await;
-            let page = page.map_err(|error| Error::remote(op, error))?;
-            told.add(prefix, page.entries, Duration::ZERO);
-            match page.next {
-                _ if !told.names.is_empty() => return Ok(true),
-                None => return Ok(false),
-                next => {
-                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
-                }
-            }
-        }
-    }
-
-    /// The first `wanted` entries below `prefix` that are not hidden, or all there are.
-    async fn first_below(
-        &self,
-        op: &'static str,
-        prefix: &Key,
-        wanted: usize,
-    ) -> Result<Vec<Entry>> {
-        let few = u16::try_from(wanted + HIDDEN_FEW).expect("few are wanted");
-        let mut request = if self.has_real_folders() {
-            // Keys do not tell of empty ones.
-            ListRequest { entries_max: few, ..listing::page(prefix, None) }
-        } else {
-            listing::below(prefix, few)
-        };
-        let mut found = Vec::new();
-        if keys::check_length(prefix).is_err() {
-            return Ok(found);
-        }
-        loop {
-            let page = self.remote.list(&request).await;
-            let page = page.map_err(|error| Error::remote(op, error))?;
-            let shown =
-                page.entries.into_iter().filter(|entry| !keys::is_hidden(prefix, entry.key()));
-            found.extend(shown.take(wanted - found.len()));
-            match page.next {
-                None => return Ok(found),
-                _ if found.len() == wanted => return Ok(found),
-                next => {
-                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
-                }
-            }
-            request.entries_max = listing::PAGE_ENTRIES_MAX;
-        }
-    }
-
-    /// Whether anything is shown in the folder `prefix`; and whether it has a marker.
-    pub(super) async fn look_below(&self, op: &'static str, prefix: &Key) -> Result<LookBelow> {
-        if keys::is_chunk(prefix) {
-            let others = self.shows_any(op, prefix).await?;
-            return Ok(LookBelow { marker: false, stub: None, others });
-        }
-        let entries = self.first_below(op, prefix, 2).await?;
-        let is_marker = |entry: &Entry| match entry {
-            Entry::Object(key, meta) => key == prefix && meta.size == 0,
-            Entry::Prefix(_) => false,
-        };
-        let others = !entries.iter().all(is_marker);
-        let stub = if others { None } else { self.stub(prefix).await };
-        let stub = stub.transpose().map_err(|error| Error::remote(op, error))?;
-        let marker = self.has_real_folders() || entries.iter().any(is_marker);
-        Ok(LookBelow { marker, stub, others })
-    }
-
     /// Refuses `name` for something new of this `kind` in the folder `parent`.
     pub(super) async fn check_new(
         self: &Arc<Self>,
@@ -509,25 +387,6 @@ fn not_taken(op: &'static str, name: &Name, error: Error) -> Error {
     } else {
         error
     }
-}
-
-/// Whether a folder has a marker of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Marked {
-    Yes,
-    No,
-}
-
-/// What the bucket has below a prefix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LookBelow {
-    /// The folder's marker.
-    pub(super) marker: bool,
-    /// The object beside it by which other programs say that it is there; not looked for where there are
-    /// other keys.
-    pub(super) stub: Option<Key>,
-    /// Keys beyond the marker.
-    pub(super) others: bool,
 }
 
 impl State {
