@@ -58,7 +58,6 @@ pub(super) struct State {
     pub(super) outage: Outage,
     pub(super) bets: Bets,
     pub(super) recent: Recent,
-    /// How many pages of a listing are asked for at a time.
     /// Files that are about to lose their names and objects: nobody begins to use them.
     pub(super) leaving: HashSet<Ino>,
     /// How often somebody had the right to change something.

@@ -32,6 +32,12 @@ const CUT_PAGES_MIN: f64 = 2.0;
 /// through all names behind a beginning does much more than what it makes one wait for.
 const CUT_PAGES_PER_COST: f64 = 32.0;
 
+/// First pages that take no more than so many times as long as others do so by chance.
+const RATIO_MIN: f64 = 1.5;
+
+/// So many pages say how long pages take.
+const FOLLOWING_KEPT: usize = 16;
+
 /// Which span of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SpanId(u32);
@@ -90,26 +96,37 @@ enum Stage {
     Done,
 }
 
-/// How long pages take, in seconds. At least, since with many at a time all of them are late.
+/// How long full pages take, in seconds. What makes one late, be it chance or that many are asked for, is to count as
+/// little as can be.
 #[derive(Debug, Default)]
 struct Latency {
+    /// The least of the first pages of a span, of which there are few.
     first: Option<f64>,
-    following: Option<f64>,
+    /// Of the pages that follow, the first ones: later ones wait for what more beginnings have begun.
+    following: Vec<f64>,
 }
 
 impl Latency {
     fn learn(&mut self, is_first: bool, took: Duration) {
-        let least = if is_first { &mut self.first } else { &mut self.following };
         let took = took.as_secs_f64();
-        *least = Some(least.map_or(took, |least| least.min(took)));
+        if is_first {
+            self.first = Some(self.first.map_or(took, |least| least.min(took)));
+            return;
+        }
+        if self.following.len() < FOLLOWING_KEPT {
+            self.following.push(took);
+        }
     }
 
     /// How many pages there must be by guess for a cut to be worth its price.
     fn pages_to_cut(&self) -> f64 {
-        let cost = match (self.first, self.following) {
-            (Some(first), Some(following)) if following > 0.0 => (first / following - 1.0).max(0.0),
-            _ => 0.0,
+        let mut following = self.following.clone();
+        following.sort_by(f64::total_cmp);
+        let ratio = match (self.first, following.get(following.len() / 4)) {
+            (Some(first), Some(&following)) if following > 0.0 => first / following,
+            _ => 1.0,
         };
+        let cost = if RATIO_MIN < ratio { ratio - 1.0 } else { 0.0 };
         CUT_PAGES_MIN + CUT_PAGES_PER_COST * cost
     }
 }
@@ -153,7 +170,7 @@ impl Spans {
         })
     }
 
-    /// Latency in the `keys` of the page that was asked for `span`, in order, and where the next one
+    /// Takes in the `keys` of the page that was asked for `span`, in order, and where the next one
     /// begins. Returns which names the page was about.
     pub(super) fn learn(
         &mut self,
@@ -173,12 +190,13 @@ impl Spans {
             }
         }
         let span = self.order.iter_mut().find(|span| span.id == id).expect("it was asked about");
-        self.latency.learn(span.stage == Stage::Asked { is_first: true }, took);
         let last = keys.last().copied().unwrap_or_default();
         let past = span.end.as_ref().is_some_and(|end| &end[..] <= last);
         let upto = match next {
             Some(next) if !past => {
                 self.pages += 1;
+                // One with less in it takes less.
+                self.latency.learn(span.stage == Stage::Asked { is_first: true }, took);
                 span.grain = Grain::of(keys);
                 span.stage = Stage::Waiting { continuation: Some(next) };
                 // A page without keys tells nothing, and none goes back.
@@ -207,7 +225,7 @@ impl Spans {
         self.order.front().map(|span| span.id)
     }
 
-    /// Latency the first span away if it is done.
+    /// Takes the first span away if it is done.
     pub(super) fn hand_out(&mut self) -> Option<SpanId> {
         let done = self.order.front().is_some_and(|span| span.stage == Stage::Done);
         if done { self.order.pop_front().map(|span| span.id) } else { None }
@@ -242,7 +260,10 @@ impl Spans {
             });
             let widest = cuts.max_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
             let worth = widest.filter(|(_, pages, _)| self.latency.pages_to_cut() <= *pages);
-            let cut = worth.and_then(|(place, _, cuts)| Some((place, split::middle(cuts)?)));
+            let cut = worth.and_then(|(place, _, cuts)| {
+                let cut = split::middle(&cuts)?;
+                Some((place, cut.key(&self.order[place].at)))
+            });
             let Some((place, cut)) = cut else { return };
             self.cut(place, cut);
         }
@@ -401,8 +422,9 @@ mod tests {
     /// A store with a processor of its own for each of two jobs. Time in milliseconds.
     #[derive(Clone, Copy)]
     struct Store {
-        /// On the way there and back.
+        /// On the way there and back, and by how much its logarithm varies.
         latency: f64,
+        jitter: f64,
         /// To make a page.
         page: f64,
         /// To find where a span begins, and then, after the answer, for each page behind that.
@@ -420,8 +442,20 @@ mod tests {
         since: f64,
     }
 
+    /// About one of a normal distribution.
+    fn normal(chance: u64) -> f64 {
+        let parts = scrambled(chance).to_le_bytes();
+        let uniforms = parts.map(|part| f64::from(part) / 255.0 - 0.5);
+        // Eight of them vary by 8/12.
+        uniforms.iter().sum::<f64>() * 1.5_f64.sqrt()
+    }
+
     /// How long the listing of `keys` takes with so many pages at a time.
     fn time(keys: &[String], store: Store, at_a_time: usize) -> f64 {
+        by_chance(keys, store, at_a_time, 0)
+    }
+
+    fn by_chance(keys: &[String], store: Store, at_a_time: usize, mut chance: u64) -> f64 {
         let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
         let from = |question: &Question| {
             let mark = question.continuation.as_deref().map(str::as_bytes);
@@ -433,11 +467,17 @@ mod tests {
         let mut now = 0.0;
         loop {
             while let Some(question) = spans.next(Which::Any, at_a_time) {
-                let begins = if question.continuation.is_none() { store.begin } else { 0.0 };
-                let works = begins + store.page;
+                chance += 1;
+                let from = from(&question);
+                let is_first = question.continuation.is_none();
+                // It finds at once that nothing is there.
+                let begins = if is_first && from < keys.len() { store.begin } else { 0.0 };
+                let full = keys.len().min(from + 1000) - from;
+                #[expect(clippy::cast_precision_loss, reason = "few")]
+                let works = begins + store.page * full as f64 / 1000.0;
                 jobs.push(Job {
                     question: Some(question),
-                    travels: store.latency,
+                    travels: store.latency * (store.jitter * normal(chance)).exp(),
                     works,
                     since: now,
                 });
@@ -476,18 +516,37 @@ mod tests {
 
     #[test]
     fn a_listing_in_spans_is_faster_than_one_also_where_beginnings_are_dear() {
-        let keys: Vec<String> = (0..100_000).map(|number| format!("file-{number:05}")).collect();
-        // Such as S3: each page takes as long as any other, however many are asked for.
-        let far = Store { latency: 80.0, page: 1.0, begin: 0.0, behind: 0.0 };
-        let (one, best) = (time(&keys, far, 1), time(&keys, far, 8));
-        println!("far: {one}, {best} ms");
-        assert!(best < one / 4.0);
         // Such as MinIO: 20 ms of processor for each page behind the place where a span begins.
-        for latency in [20.0, 50.0, 100.0] {
-            let walks = Store { latency, page: 15.0, begin: 60.0, behind: 20.0 };
-            let (one, best) = (time(&keys, walks, 1), time(&keys, walks, 8));
-            println!("walks, {latency} ms away: {one}, {best} ms");
-            assert!(best < one * 0.8);
+        for (count, most) in [(20_000_u64, 1.1), (100_000, 0.85)] {
+            for (width, latency) in
+                [5, 6, 7, 8].into_iter().zip([20.0, 50.0, 100.0].into_iter().cycle())
+            {
+                let keys: Vec<String> =
+                    (0..count).map(|number| format!("file-{number:0width$}")).collect();
+                let walks = Store { latency, jitter: 0.0, page: 15.0, begin: 60.0, behind: 20.0 };
+                let (one, best) = (time(&keys, walks, 1), time(&keys, walks, 8));
+                println!("{count} of {width} digits, {latency} ms away: {one}, {best} ms");
+                assert!(best < one * most);
+            }
+        }
+    }
+
+    #[test]
+    fn a_listing_in_spans_is_several_times_as_fast_where_each_page_takes_as_long_as_any_other() {
+        for jitter in [0.0, 0.2, 0.4] {
+            let far = Store { latency: 80.0, jitter, page: 1.0, begin: 0.0, behind: 0.0 };
+            let numbers = (0..100_000_u64).map(|number| format!("file-{number:06}")).collect();
+            let mut hashes: Vec<String> =
+                (0..100_000).map(|number| format!("{:016x}", scrambled(number))).collect();
+            hashes.sort_unstable();
+            for keys in [numbers, hashes] {
+                for chance in (0..5_u64).map(|turn| 1000 * turn) {
+                    let by_chance = |at_a_time| by_chance(&keys, far, at_a_time, chance);
+                    let (one, best) = (by_chance(1), by_chance(8));
+                    println!("{}, jitter {jitter}: {one}, {best} ms", keys[0]);
+                    assert!(best < one / 3.0);
+                }
+            }
         }
     }
 

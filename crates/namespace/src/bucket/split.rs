@@ -51,6 +51,9 @@ impl Alphabet {
     }
 }
 
+/// More than any folder has.
+const PAGES_MAX: f64 = 1e12;
+
 /// How fine the keys of a page are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Grain {
@@ -77,19 +80,20 @@ impl Grain {
     }
 }
 
-/// A key to cut at.
-#[derive(Clone, Debug, PartialEq)]
+/// A place to cut at: before all keys that begin as the last one does, up to `place`, and go on with `byte`.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cut {
-    pub(super) key: Vec<u8>,
+    place: usize,
+    byte: u8,
     /// How many pages there may be from here up to the next.
     pages: f64,
 }
 
-/// The keys between `last`, as fine as `grain` has it, and `end` where a cut may be worth its price, in order.
+/// Where the keys between `last` and `end` may be cut, as fine as `grain` has it, in order.
 ///
-/// A byte of the place before is worth as many pages as there are bytes, if the keys are known to differ in
-/// this one. That they are is certain from the place `differ` on. Whether they do so before that nobody knows,
-/// and each place further to the left, as in `00000042`, is half as likely.
+/// A byte of the place before is worth as many pages as there are bytes, if the keys are taken to differ in
+/// this one. They are from the place `differ` on, where the first and the last of all that were seen do. Whether they do
+/// so before that nobody knows, and each place further to the left, as in `00000042`, is half as likely.
 pub(super) fn cuts(
     alphabet: &Alphabet,
     last: &[u8],
@@ -105,19 +109,31 @@ pub(super) fn cuts(
         if place < differ {
             pages /= 2.0;
         }
-        // Where a cut was made the key is short.
+        // The last key may be shorter than what it has in common with others.
         for byte in last[..text].get(place).into_iter().flat_map(|&byte| alphabet.above(byte)) {
-            let key = [&last[..place], &[byte]].concat();
-            if end.is_some_and(|end| end <= &key[..]) {
+            let cut = Cut { place, byte, pages };
+            if end.is_some_and(|end| cut.is_at_or_behind(end, last)) {
                 return found;
             }
-            found.push(Cut { key, pages });
+            found.push(cut);
         }
         if differ <= place {
-            pages *= bytes;
+            pages = (pages * bytes).min(PAGES_MAX);
         }
     }
     found
+}
+
+impl Cut {
+    /// The key to cut at, behind the key `last`.
+    pub(super) fn key(self, last: &[u8]) -> Vec<u8> {
+        [&last[..self.place], &[self.byte]].concat()
+    }
+
+    fn is_at_or_behind(self, end: &[u8], last: &[u8]) -> bool {
+        let key = last[..self.place].iter().chain([&self.byte]);
+        end.iter().le(key)
+    }
 }
 
 /// How many pages there may be from the first of `cuts` on.
@@ -126,15 +142,15 @@ pub(super) fn pages(cuts: &[Cut]) -> f64 {
 }
 
 /// The one of `cuts` with as much below as above it.
-pub(super) fn middle(cuts: Vec<Cut>) -> Option<Vec<u8>> {
-    let half = pages(&cuts) / 2.0;
+pub(super) fn middle(cuts: &[Cut]) -> Option<Cut> {
+    let half = pages(cuts) / 2.0;
     let mut below = 0.0;
-    let halves = |cut: &Cut| {
+    let halves = |cut: &&Cut| {
         below += cut.pages;
         // Whatever lies between the last key and the first cut is below, too.
         half <= below
     };
-    cuts.into_iter().find(halves).map(|cut| cut.key)
+    cuts.iter().find(halves).copied()
 }
 
 /// How many bytes two keys have in common at their beginnings.
@@ -156,8 +172,8 @@ mod tests {
         keys.iter().map(|key| key.as_bytes()).collect()
     }
 
-    fn texts(cuts: Vec<Cut>) -> Vec<String> {
-        cuts.into_iter().map(|cut| String::from_utf8(cut.key).unwrap()).collect()
+    fn texts(cuts: &[Cut], last: &[u8]) -> Vec<String> {
+        cuts.iter().map(|cut| String::from_utf8(cut.key(last)).unwrap()).collect()
     }
 
     #[test]
@@ -171,9 +187,9 @@ mod tests {
             .map(|digit| format!("f-0{digit}"))
             .chain((1..=9).map(|digit| format!("f-{digit}")))
             .collect();
-        assert_eq!(texts(all), want);
+        assert_eq!(texts(&all, b"f-00999.txt"), want);
         let before = cuts(&learnt(&keys), b"f-00999.txt", grain, 4, Some(b"f-04"));
-        assert_eq!(texts(before), ["f-01", "f-02", "f-03"]);
+        assert_eq!(texts(&before, b"f-00999.txt"), ["f-01", "f-02", "f-03"]);
     }
 
     #[test]
@@ -183,7 +199,8 @@ mod tests {
         let (alphabet, grain) = (learnt(&keys), Grain::of(&bytes(&keys)));
         let cut = |last: &[u8], differ, end| {
             let cuts = cuts(&alphabet, last, grain, differ, end);
-            (pages(&cuts), String::from_utf8(middle(cuts).unwrap()).unwrap())
+            let middle = middle(&cuts).unwrap();
+            (pages(&cuts), String::from_utf8(middle.key(last)).unwrap())
         };
         // Ten for each digit that is seen to change,
         assert_eq!(cut(b"f-019999", 3, Some(b"f-1")), (80.0, "f-05".to_owned()));
@@ -199,7 +216,7 @@ mod tests {
         let keys = ["00a1/", "0b02/", "0f33/", "1a/"];
         let grain = Grain { depth: 1, bytes: usize::MAX };
         let found = cuts(&learnt(&keys), b"1a/", grain, 0, None);
-        assert_eq!(texts(found), ["2", "3", "4", "5", "6", "7", "8", "9", "b", "f"]);
+        assert_eq!(texts(&found, b"1a/"), ["2", "3", "4", "5", "6", "7", "8", "9", "b", "f"]);
         assert!(cuts(&learnt(&keys), b"/", grain, 0, None).is_empty());
     }
 
