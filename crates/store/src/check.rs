@@ -125,7 +125,7 @@ pub(crate) fn flaws(layout: &Layout) -> Result<Vec<Flaw>> {
     };
     each_version(&connection, each).map_err(db)?;
     flaws.extend(unrecorded_objects(layout, &recorded)?);
-    let staged = staged_rows(&connection).map_err(db)?;
+    let staged = staged_rows(&connection, &database)?;
     check_staged(layout, staged, &mut flaws)?;
     let told = |what, cure| {
         let (path, weight) = (database.clone(), Weight::Database);

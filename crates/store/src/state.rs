@@ -9,10 +9,12 @@ pub(crate) mod numbers;
 pub(crate) mod pins;
 mod row;
 mod schema;
+mod seals;
 pub(crate) mod staged;
 pub(crate) mod versions;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use self::later::{Later, Outcome};
+use self::seals::{Dead, Seals};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
@@ -30,6 +33,7 @@ const BUSY_WAIT_MAX: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct Db {
     path: PathBuf,
+    disk: Arc<Disk>,
     boot: Boot,
     owner: u64,
     // The last number that was given to a row.
@@ -38,6 +42,8 @@ pub(crate) struct Db {
     connection: Mutex<Connection>,
     // What the next transaction does first. Locked after the connection.
     later: Mutex<Vec<Later>>,
+    // What of that survives our death. Locked after `later`.
+    seals: Mutex<Seals>,
     // Another one to move the log into the database, which waits for the disk: the first one goes
     // on meanwhile.
     tidy: Mutex<Connection>,
@@ -69,7 +75,7 @@ pub(crate) struct Boot(i64);
 
 impl Db {
     /// Opens the database `path`, which the caller has made, as the run of the machine `boot_id`.
-    pub(crate) fn open(path: &Path, boot_id: &str) -> Result<Db> {
+    pub(crate) fn open(path: &Path, boot_id: &str, disk: &Arc<Disk>) -> Result<Db> {
         let open = || {
             let mut connection = connect(path)?;
             connection.set_prepared_statement_cache_capacity(64);
@@ -88,21 +94,26 @@ impl Db {
                 [],
                 |row| row.get(0),
             )?;
+            let owner = unsigned(owner);
+            let seals = Seals::begin(path, owner, disk);
             transaction.commit()?;
-            Ok((connection, connect(path)?, Boot(boot), unsigned(owner)))
+            Ok((connection, connect(path)?, Boot(boot), owner, seals))
         };
-        let (connection, tidy, boot, owner) =
+        let (connection, tidy, boot, owner, seals) =
             open().map_err(|error| Error::db("open database", path, error))?;
+        let seals = seals.map_err(|error| Error::io("open database", path, error))?;
         let last_row = AtomicI64::new(signed(owner << OWNER_SHIFT));
         let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
-        let later = Mutex::default();
+        let (later, seals) = (Mutex::default(), Mutex::new(seals));
         Ok(Db {
             path: path.to_owned(),
+            disk: Arc::clone(disk),
             boot,
             owner,
             last_row,
             connection,
             later,
+            seals,
             tidy,
             #[cfg(feature = "testing")]
             dies_at_an_empty_note: std::sync::atomic::AtomicBool::new(false),
@@ -210,6 +221,33 @@ impl Db {
         caught_up.map_err(|error| Error::db("record", &self.path, error))
     }
 
+    /// Inserts what processes that are dead now had sealed, and the database does not have.
+    fn take_in_seals(&self, dead: Dead) -> Result<()> {
+        let io = |error| Error::io("take in seals", &self.path, error);
+        let disk = Arc::clone(&self.disk);
+        let left = self.write("take in seals", |transaction| {
+            let left = match self.seals.lock().left_by(dead) {
+                Ok(left) => left,
+                Err(error) => return Ok(Err(error)),
+            };
+            left.iter().try_for_each(|left| left.insert(transaction))?;
+            Ok(Ok(left))
+        })?;
+        left.map_err(io)?.into_iter().try_for_each(|left| left.remove(&disk)).map_err(io)
+    }
+
+    /// Records all that waits, for the last time.
+    pub(crate) fn end(&self) -> Result<()> {
+        self.settle()?;
+        let connection = self.connection.lock();
+        let later = self.later.lock();
+        if later.is_empty() {
+            let ended = self.seals.lock().end(&connection);
+            ended.map_err(|error| Error::db("record", &self.path, error))?;
+        }
+        Ok(())
+    }
+
     fn catch_up(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         if self.later.lock().is_empty() {
             return Ok(());
@@ -233,7 +271,10 @@ impl Db {
             };
             match later::write(&waiting, &transaction) {
                 Outcome::Written => {
-                    let value = change(&transaction);
+                    let recorded = waiting.iter().filter_map(Later::record).max();
+                    let noted = recorded
+                        .map_or(Ok(()), |record| self.seals.lock().note(&transaction, record));
+                    let value = noted.and_then(|()| change(&transaction));
                     break value.and_then(|value| transaction.commit().map(|()| value));
                 }
                 Outcome::Failed(error) => break Err(error),
@@ -246,6 +287,12 @@ impl Db {
         };
         match written {
             Ok(value) => {
+                if waiting.iter().any(|later| later.record().is_some()) {
+                    let later = self.later.lock();
+                    if later.iter().all(|later| later.record().is_none()) {
+                        self.seals.lock().begin_anew();
+                    }
+                }
                 waiting.into_iter().for_each(Later::done);
                 Ok(value)
             }

@@ -369,7 +369,7 @@ fn begin(
     let database = layout.database();
     // Made here, so that it and what is put beside it are for nobody else to read.
     disk.open_or_create(&database).map_err(|error| Error::io("open", &database, error))?;
-    let db = Db::open(&database, boot_id)?;
+    let db = Db::open(&database, boot_id, disk)?;
     owners.enter(db.owner())?;
     let space = Space::new(cache, dir, Arc::clone(disk), 0);
     let ground = Arc::new(Ground::new(layout, Arc::clone(disk), db, space, world));
@@ -392,7 +392,7 @@ fn collector(table: &Arc<Table>, ground: &Arc<Ground>) -> Box<dyn Fn(u64) -> u64
 impl Drop for Shared {
     fn drop(&mut self) {
         let saved = self.table.save();
-        if let Err(error) = saved.and(self.ground.db.settle()) {
+        if let Err(error) = saved.and(self.ground.db.end()) {
             tracing::warn!(%error, "cannot record what is in the cache");
         }
     }

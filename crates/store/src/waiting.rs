@@ -46,8 +46,9 @@ pub fn waiting(dir: &Path) -> Result<Vec<Waiting>> {
     let database = layout.database();
     let rows = if database.exists() {
         let rows = Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .and_then(|connection| staged_rows(&connection));
-        match rows.map_err(|error| Error::db("list staged files", &database, error)) {
+            .map_err(|error| Error::db("list staged files", &database, error))
+            .and_then(|connection| staged_rows(&connection, &database));
+        match rows {
             // The next opening of the folder sets it aside, and then nothing is recorded.
             Err(error) if is_damaged(&error) => Vec::new(),
             rows => rows?,

@@ -16,6 +16,8 @@ pub(super) struct Later {
     then: Box<dyn FnOnce() + Send>,
     // The staged file that it records.
     staged: Option<Arc<NewRow>>,
+    // The record of it in the file of seals.
+    record: Option<u64>,
 }
 
 /// How it went with all of them.
@@ -32,7 +34,7 @@ impl Later {
     pub(super) fn new(
         change: impl Fn(&Transaction<'_>) -> rusqlite::Result<()> + Send + 'static,
     ) -> Later {
-        Later { change: Box::new(change), then: Box::new(|| ()), staged: None }
+        Later { change: Box::new(change), then: Box::new(|| ()), staged: None, record: None }
     }
 
     /// Records a new staged file.
@@ -41,6 +43,16 @@ impl Later {
         let insert = Arc::clone(&row);
         let change = move |transaction: &Transaction<'_>| insert.insert(transaction);
         Later { staged: Some(row), ..Later::new(change) }
+    }
+
+    /// Records a sealed file that survives our death already, by the record of that number.
+    pub(super) fn insert_recorded(row: NewRow, record: u64) -> Later {
+        Later { record: Some(record), ..Later::insert(row) }
+    }
+
+    /// The number of the record by which it survives our death, if there is one.
+    pub(super) fn record(&self) -> Option<u64> {
+        self.record
     }
 
     /// The staged file that it records, if it is such a change.
@@ -104,7 +116,8 @@ mod tests {
     #[test]
     fn what_waits_is_written_first_and_what_follows_it_is_done_then() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         let (done, told) = std::sync::mpsc::channel();
         db.write_later("test", insert(7).then(move || done.send(()).unwrap())).unwrap();
         assert!(told.try_recv().is_err());
@@ -116,7 +129,8 @@ mod tests {
     #[test]
     fn what_waits_is_kept_when_the_change_that_is_waited_for_fails() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         db.write_later("test", insert(7)).unwrap();
         let failed = db.write("test", |transaction| transaction.execute("nonsense", []));
         failed.unwrap_err();
@@ -126,7 +140,8 @@ mod tests {
     #[test]
     fn what_can_never_be_written_is_left_out_and_the_rest_is_not() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         for id in [7, 7, 8] {
             db.write_later("test", insert(id)).unwrap();
         }
@@ -136,7 +151,8 @@ mod tests {
     #[test]
     fn no_more_wait_than_are_allowed_to() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         for id in 1..=1000 {
             db.write_later("test", insert(id)).unwrap();
             assert!(db.later.lock().len() <= super::super::LATER_MAX);

@@ -150,6 +150,8 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (volume, place)
     ) STRICT, WITHOUT ROWID;
 ",
+    // Rows may wait in files beside the database, of which an older program knows nothing.
+    "",
 ];
 
 /// Brings the database to the present version, inside the caller's transaction.

@@ -1,13 +1,16 @@
 //! Rows of staged files: bytes that the bucket may not have.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 use rusqlite::{Connection, Row, Transaction, params};
 
 use super::later::Later;
 use super::row::NewRow;
+use super::seals::Dead;
 use super::versions::{VersionNews, forget_version, save_version};
-use super::{Db, signed, unsigned};
+use super::{Db, seals, signed, unsigned};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::granule;
 use crate::layout::VersionName;
@@ -48,7 +51,7 @@ impl StagedState {
 }
 
 /// The number of a staged file's row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct StagedId(i64);
 
 /// A staged file as recorded.
@@ -85,13 +88,44 @@ pub(crate) struct NewStaged<'a> {
 pub(crate) const ROWS_TOLD_MAX: u32 = 100_000;
 
 /// The rows of staged files, for who has not opened the state folder.
-pub(crate) fn staged_rows(connection: &Connection) -> rusqlite::Result<Vec<StagedRow>> {
-    connection
-        .prepare(
-            "SELECT id, file, state, note, identity, epoch, size FROM staged ORDER BY id LIMIT ?1",
-        )?
-        .query_map([ROWS_TOLD_MAX], row_of)?
-        .collect()
+pub(crate) fn staged_rows(connection: &Connection, database: &Path) -> Result<Vec<StagedRow>> {
+    let db = |error| Error::db("list staged files", database, error);
+    // First: what the database takes in meanwhile is found there.
+    let written = seals::written(database, &Disk::default());
+    let written = written.map_err(|error| Error::io("list staged files", database, error))?;
+    let query = || {
+        let transaction = connection.unchecked_transaction()?;
+        let mut rows: BTreeMap<StagedId, StagedRow> = transaction
+            .prepare(
+                "SELECT id, file, state, note, identity, epoch, size FROM staged ORDER BY id LIMIT ?1",
+            )?
+            .query_map([ROWS_TOLD_MAX], row_of)?
+            .map(|row| row.map(|row| (row.id, row)))
+            .collect::<rusqlite::Result<_>>()?;
+        for (path, record, row) in written {
+            if seals::known(&transaction, &path)? < record {
+                rows.insert(StagedId(row.id), StagedRow::of(row));
+            }
+        }
+        Ok(rows.into_values().collect())
+    };
+    query().map_err(db)
+}
+
+impl StagedRow {
+    fn of(row: NewRow) -> StagedRow {
+        let NewRow { id, boot: _, file, state, note, identity, epoch, size, map: _ } = row;
+        let (epoch, size) = (unsigned(epoch), unsigned(size));
+        StagedRow {
+            id: StagedId(id),
+            file,
+            state: StagedState::of(state),
+            note,
+            identity,
+            epoch,
+            size,
+        }
+    }
 }
 
 impl Db {
@@ -158,16 +192,17 @@ impl Db {
     ) -> Result<()> {
         let (first, further) = split_first(pieces);
         if further.is_empty() {
-            let sealed = self.insert_ahead("seal", id, |row| NewRow {
+            let is_recorded = self.record_ahead(id, |row| NewRow {
                 state: StagedState::Sealed.code(),
                 note: note.map_or_else(|| row.note.clone(), <[u8]>::to_vec),
                 epoch: signed(epoch),
                 size: signed(size),
-                map: first.map(PieceV1::encode),
+                // What was not changed since an earlier seal is as it was then.
+                map: first.map(PieceV1::encode).or_else(|| row.map.clone()).filter(|_| size > 0),
                 ..row.clone()
             });
-            if let Some(sealed) = sealed {
-                return sealed;
+            if is_recorded {
+                return Ok(());
             }
         }
         let boot = self.boot();
@@ -213,24 +248,24 @@ impl Db {
         }
     }
 
-    /// Records a staged file at once, as `grown` says, if it waits to be recorded; the changes that wait
-    /// with it go on waiting.
-    fn insert_ahead(
-        &self,
-        op: &'static str,
-        id: StagedId,
-        grown: impl FnOnce(&NewRow) -> NewRow,
-    ) -> Option<Result<()>> {
-        let connection = self.connection.lock();
+    /// Writes a staged file down, as `grown` says, if it waits to be recorded; it waits on, with the others. Whether
+    /// that was done.
+    fn record_ahead(&self, id: StagedId, grown: impl FnOnce(&NewRow) -> NewRow) -> bool {
         let mut waiting = self.later.lock();
         let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id.0);
-        let later = waiting.iter().rposition(is_it).map(|at| waiting.remove(at))?;
-        drop(waiting);
-        let inserted = grown(later.staged().expect("it is the one")).insert(&connection);
-        if inserted.is_err() {
-            self.later.lock().insert(0, later);
+        let Some(at) = waiting.iter().rposition(is_it) else { return false };
+        let grown = grown(waiting[at].staged().expect("it is the one"));
+        match self.seals.lock().append(&grown) {
+            Ok(Some(record)) => {
+                waiting[at] = Later::insert_recorded(grown, record);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                tracing::debug!(%error, "a seal is recorded in the database");
+                false
+            }
         }
-        Some(inserted.map_err(|error| Error::db(op, &self.path, error)))
     }
 
     /// Records what is known of a staged file's bytes.
@@ -294,6 +329,7 @@ impl Db {
         after: Option<StagedId>,
         limit: u32,
     ) -> Result<Vec<StagedRow>> {
+        self.take_in_seals(Dead::WhoLetGo)?;
         self.read("list staged files", |connection| {
             connection
                 .prepare_cached(
@@ -305,8 +341,9 @@ impl Db {
         })
     }
 
-    /// The names of all staged files.
+    /// The names of all staged files. For who is alone in the state folder.
     pub(crate) fn staged_files(&self) -> Result<HashSet<String>> {
+        self.take_in_seals(Dead::Others)?;
         self.read("list staged files", |connection| {
             connection
                 .prepare_cached("SELECT file FROM staged")?
@@ -416,13 +453,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_seal_is_recorded_without_what_waits() {
+    fn the_first_seal_is_no_transaction() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         let other = db.insert_staged(&new("other")).unwrap();
         let id = db.insert_staged(&new("file")).unwrap();
         db.seal_staged(id, (1, 500), Some(b"note"), &[(0, piece(7))]).unwrap();
-        assert_eq!(db.later.lock().len(), 1, "the other one waits");
+        assert_eq!(db.later.lock().len(), 2, "both wait");
         let rows = db.staged_after(None, 10).unwrap();
         let found: Vec<_> = rows.iter().map(|row| (row.id, row.state, row.size)).collect();
         assert_eq!(found, [(other, StagedState::Open, 0), (id, StagedState::Sealed, 500)]);
@@ -433,7 +471,8 @@ mod tests {
     #[test]
     fn a_later_seal_has_the_pieces_of_both_and_none_beyond_its_end() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         let id = db.insert_staged(&new("file")).unwrap();
         let long = 200 << 20;
         db.seal_staged(id, (1, long), None, &[(0, piece(7)), (1, piece(8))]).unwrap();
@@ -451,17 +490,116 @@ mod tests {
     #[test]
     fn a_file_whose_first_seal_failed_is_recorded_all_the_same() {
         let dir = tempdir().unwrap();
-        let db = Db::open(&dir.path().join("state.db"), "boot").unwrap();
+        let db =
+            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
         let id = db.insert_staged(&new("file")).unwrap();
         let trigger =
-            "CREATE TRIGGER full BEFORE INSERT ON staged BEGIN SELECT RAISE(ABORT, 'full'); END";
+            "CREATE TRIGGER full BEFORE UPDATE ON staged BEGIN SELECT RAISE(ABORT, 'full'); END";
         db.write("test", |transaction| transaction.execute_batch("SELECT 1")).unwrap();
         let again = db.insert_staged(&new("again")).unwrap();
         db.connection.lock().execute_batch(trigger).unwrap();
-        db.seal_staged(again, (1, 500), None, &[(0, piece(7))]).unwrap_err();
+        // For which the file of seals has no room.
+        let long = vec![b'n'; 2 << 20];
+        db.seal_staged(again, (1, 500), Some(&long), &[(0, piece(7))]).unwrap_err();
         db.connection.lock().execute_batch("DROP TRIGGER full").unwrap();
         db.settle().unwrap();
         let ids: Vec<_> = db.staged_after(None, 10).unwrap().iter().map(|row| row.id).collect();
         assert_eq!(ids, [id, again]);
+    }
+
+    fn die_and_open_again(db: Db, path: &std::path::Path) -> Db {
+        drop(db);
+        Db::open(path, "boot", &std::sync::Arc::default()).unwrap()
+    }
+
+    #[test]
+    fn a_seal_survives_the_death_of_its_process_before_the_database_has_it() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let (sealed, again, open) = (
+            db.insert_staged(&new("a")).unwrap(),
+            db.insert_staged(&new("b")).unwrap(),
+            db.insert_staged(&new("c")).unwrap(),
+        );
+        db.seal_staged(sealed, (1, 5), Some(b"note"), &[(0, piece(7))]).unwrap();
+        db.seal_staged(again, (1, 5), None, &[(0, piece(1))]).unwrap();
+        db.seal_staged(again, (2, 6), None, &[(0, piece(2))]).unwrap();
+        db.seal_staged(again, (3, 6), None, &[]).unwrap();
+        // Who has not opened the folder sees them, and so does who has, though they are not theirs yet.
+        let read_only = rusqlite::Connection::open(&path).unwrap();
+        assert_eq!(super::staged_rows(&read_only, &path).unwrap().len(), 2);
+        let other = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        assert_eq!(other.staged_after(None, 10).unwrap().len(), 0, "its process lives");
+
+        let db = die_and_open_again(db, &path);
+        let rows = db.staged_after(None, 10).unwrap();
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| (row.id, row.state, row.epoch, row.size, &row.note[..]))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (sealed, StagedState::Sealed, 1, 5, &b"note"[..]),
+                (again, StagedState::Sealed, 3, 6, &b"first"[..]),
+            ]
+        );
+        assert!(!rows.iter().any(|row| row.id == open), "nobody was promised that");
+        assert_eq!(db.staged_pieces(again).unwrap().unwrap(), [(0, piece(2))]);
+        assert!(!dir.path().join("seals-1-0").exists(), "it was taken in");
+        assert_eq!(super::staged_rows(&read_only, &path).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_happened_to_a_sealed_file_since_is_not_undone() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let (written, gone, last) = (
+            db.insert_staged(&new("a")).unwrap(),
+            db.insert_staged(&new("b")).unwrap(),
+            db.insert_staged(&new("c")).unwrap(),
+        );
+        for id in [written, gone] {
+            db.seal_staged(id, (1, 5), None, &[(0, piece(7))]).unwrap();
+        }
+        db.set_staged_state(written, StagedState::WrittenSince).unwrap();
+        db.remove_staged(gone).unwrap();
+        db.settle().unwrap();
+        // Behind it in the file are records of what is over.
+        db.seal_staged(last, (1, 5), None, &[]).unwrap();
+
+        let db = die_and_open_again(db, &path);
+        let rows = db.staged_after(None, 10).unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, row.state)).collect();
+        assert_eq!(found, [(written, StagedState::WrittenSince), (last, StagedState::Sealed)]);
+        db.end().unwrap();
+        assert_eq!(
+            std::fs::read_dir(dir.path())
+                .unwrap()
+                .filter(|entry| {
+                    entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("seals-")
+                })
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn more_seals_than_the_file_has_room_for_are_in_the_database() {
+        let dir = tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let long = vec![b'n'; 300 << 10];
+        let ids: Vec<_> =
+            (0..5).map(|file| db.insert_staged(&new(&file.to_string())).unwrap()).collect();
+        for id in &ids {
+            db.seal_staged(*id, (1, 5), Some(&long), &[]).unwrap();
+        }
+        let db = die_and_open_again(db, &path);
+        let rows = db.staged_after(None, 10).unwrap();
+        assert_eq!(rows.len(), ids.len());
+        assert!(rows.iter().all(|row| row.state == StagedState::Sealed && row.note == long));
     }
 }
