@@ -99,7 +99,7 @@ impl Seals {
                 "INSERT INTO counters (name, value) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             )?
-            .execute(params![name(&self.path), super::signed(number)])?;
+            .execute(params![name(&self.path), i64::try_from(number).unwrap_or(i64::MAX)])?;
         Ok(())
     }
 
@@ -177,7 +177,7 @@ pub(super) fn known(connection: &Connection, path: &Path) -> rusqlite::Result<u6
         .prepare_cached("SELECT value FROM counters WHERE name = ?1")?
         .query_row([name(path)], |row| row.get(0))
         .optional()?;
-    Ok(known.map_or(0, super::unsigned))
+    Ok(known.and_then(|known| u64::try_from(known).ok()).unwrap_or(0))
 }
 
 fn forget(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
