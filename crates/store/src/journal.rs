@@ -102,7 +102,7 @@ impl Journal {
     /// What was noted and struck out so far outlives a power cut, too, when this returns. Waits for
     /// the disk, and for nobody else.
     pub fn sync(&self) -> Result<()> {
-        self.ground.db.sync(&self.ground.disk)
+        self.ground.db.sync()
     }
 
     /// Strikes out an operation that is done; as [`Journal::append_later`].

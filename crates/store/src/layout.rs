@@ -117,6 +117,9 @@ impl Layout {
     }
 }
 
+/// How the names of files of seals begin, which are beside the database.
+pub(crate) const SEALS_PREFIX: &str = "seals-";
+
 /// How the name of a side file ends.
 pub(crate) const SIDE_SUFFIX: &str = ".side";
 

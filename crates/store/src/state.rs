@@ -122,9 +122,9 @@ impl Db {
 
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
     /// reads or writes meanwhile does.
-    pub(crate) fn tidy(&self, disk: &Disk) -> Result<()> {
+    pub(crate) fn tidy(&self) -> Result<()> {
         let log = self.log();
-        let log_bytes = disk.len(&log).map_err(|error| Error::io("tidy", &log, error))?;
+        let log_bytes = self.disk.len(&log).map_err(|error| Error::io("tidy", &log, error))?;
         if log_bytes <= LOG_BYTES_MAX {
             return Ok(());
         }
@@ -136,13 +136,13 @@ impl Db {
 
     /// Brings what was committed so far to the disk. A transaction ends when the log has it, but the
     /// log is only synced when it is moved into the database.
-    pub(crate) fn sync(&self, disk: &Disk) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         self.settle()?;
         let log = self.log();
         let io = |error| Error::io("sync", &log, error);
         // Without a log all is in the database.
-        let Some(file) = disk.open(&log).map_err(io)? else { return Ok(()) };
-        disk.sync(&file).map_err(io)
+        let Some(file) = self.disk.open(&log).map_err(io)? else { return Ok(()) };
+        self.disk.sync(&file).map_err(io)
     }
 
     fn log(&self) -> PathBuf {
@@ -224,26 +224,24 @@ impl Db {
     /// Inserts what processes that are dead now had sealed, and the database does not have.
     fn take_in_seals(&self, dead: Dead) -> Result<()> {
         let io = |error| Error::io("take in seals", &self.path, error);
-        let disk = Arc::clone(&self.disk);
         let left = self.write("take in seals", |transaction| {
-            let left = match self.seals.lock().left_by(dead) {
-                Ok(left) => left,
-                Err(error) => return Ok(Err(error)),
-            };
-            left.iter().try_for_each(|left| left.insert(transaction))?;
-            Ok(Ok(left))
+            self.seals.lock().take_in(dead, (&self.disk, transaction))
         })?;
-        left.map_err(io)?.into_iter().try_for_each(|left| left.remove(&disk)).map_err(io)
+        let left = left.map_err(io)?;
+        if !left.is_empty() {
+            // They may have come to the disk themselves meanwhile.
+            self.sync()?;
+        }
+        left.into_iter().try_for_each(|left| left.remove(&self.disk)).map_err(io)
     }
 
     /// Records all that waits, for the last time.
     pub(crate) fn end(&self) -> Result<()> {
         self.settle()?;
-        let connection = self.connection.lock();
         let later = self.later.lock();
         if later.is_empty() {
-            let ended = self.seals.lock().end(&connection);
-            ended.map_err(|error| Error::db("record", &self.path, error))?;
+            let ended = self.seals.lock().end(&self.disk);
+            ended.map_err(|error| Error::io("record", &self.path, error))?;
         }
         Ok(())
     }
@@ -301,6 +299,14 @@ impl Db {
                 Err(error)
             }
         }
+    }
+}
+
+#[cfg(test)]
+impl Db {
+    /// That of the folder `dir`, for a test.
+    fn of_test(dir: &Path) -> Db {
+        Db::open(&dir.join("state.db"), "boot", &Arc::default()).unwrap()
     }
 }
 

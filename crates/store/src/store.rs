@@ -345,7 +345,7 @@ impl Store {
     pub fn checkpoint(&self) -> Result<()> {
         let Shared { ground, table, owners, .. } = &*self.shared;
         table.save()?;
-        ground.db.tidy(&ground.disk)?;
+        ground.db.tidy()?;
         match owners.company()? {
             // Our own books are exact.
             Company::None => owners.join(),

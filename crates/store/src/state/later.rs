@@ -116,8 +116,7 @@ mod tests {
     #[test]
     fn what_waits_is_written_first_and_what_follows_it_is_done_then() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let (done, told) = std::sync::mpsc::channel();
         db.write_later("test", insert(7).then(move || done.send(()).unwrap())).unwrap();
         assert!(told.try_recv().is_err());
@@ -129,8 +128,7 @@ mod tests {
     #[test]
     fn what_waits_is_kept_when_the_change_that_is_waited_for_fails() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         db.write_later("test", insert(7)).unwrap();
         let failed = db.write("test", |transaction| transaction.execute("nonsense", []));
         failed.unwrap_err();
@@ -140,8 +138,7 @@ mod tests {
     #[test]
     fn what_can_never_be_written_is_left_out_and_the_rest_is_not() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         for id in [7, 7, 8] {
             db.write_later("test", insert(id)).unwrap();
         }
@@ -151,8 +148,7 @@ mod tests {
     #[test]
     fn no_more_wait_than_are_allowed_to() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         for id in 1..=1000 {
             db.write_later("test", insert(id)).unwrap();
             assert!(db.later.lock().len() <= super::super::LATER_MAX);

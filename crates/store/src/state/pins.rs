@@ -225,8 +225,7 @@ mod tests {
     #[test]
     fn a_version_that_two_pins_keep_counts_once_and_stays_until_both_are_gone() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let [a, b] = [b"a", b"b"].map(|identity| VersionName::of(identity, 8192));
         let held = db.pin(("v", b"one"), &[(a, 8192)], 16384).unwrap();
         assert_eq!(held, Held::Yes { bytes: 8192 });
@@ -243,8 +242,7 @@ mod tests {
     #[test]
     fn a_pin_that_does_not_fit_changes_nothing() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let [a, b] = [b"a", b"b"].map(|identity| VersionName::of(identity, 8192));
         db.pin(("v", b"one"), &[(a, 8192)], 16383).unwrap();
         let refused = Held::TooLarge { bytes: 8192, others_bytes: 8192, limit_bytes: 16383 };
@@ -258,8 +256,7 @@ mod tests {
     #[test]
     fn a_pin_that_is_gone_is_not_renewed() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let [a, b] = [b"a", b"b"].map(|identity| VersionName::of(identity, 8192));
         db.pin(("v", b"one"), &[(a, 8192)], 1 << 20).unwrap();
         let renewed = db.renew_pin(("v", b"one"), &[(a, 8192), (b, 8192)], 1 << 20).unwrap();

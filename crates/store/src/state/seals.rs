@@ -9,20 +9,20 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use base::{ByteRange, crc32c};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::row::NewRow;
 use crate::disk::Disk;
+use crate::layout::SEALS_PREFIX;
 use crate::lock::{self, Mode};
-
-/// How the names of such files begin.
-const PREFIX: &str = "seals-";
 
 /// Its owner holds this byte of the file for as long as it lives.
 const OWNER_BYTE: u64 = 0;
+
+/// How many names are tried for a file: after a database was lost owners are counted anew.
+const PLACES_MAX: u32 = 1000;
 
 /// When the file is longer than this the next seals are transactions.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -36,9 +36,9 @@ const VERSION: u8 = 1;
 /// The file of this process.
 #[derive(Debug)]
 pub(super) struct Seals {
-    disk: Arc<Disk>,
     path: PathBuf,
-    file: File,
+    /// `None` when it was removed: from then on seals are transactions.
+    file: Option<File>,
     /// Where the next record goes.
     at: u64,
     /// The number of the last one; later ones have greater ones.
@@ -53,65 +53,6 @@ pub(super) struct Left {
     records: Vec<(u64, NewRow)>,
 }
 
-impl Seals {
-    /// A file for the process `owner` beside the database `database`, inside a transaction: who looks for those of the dead
-    /// does so in one, too, and finds it claimed.
-    pub(super) fn begin(database: &Path, owner: u64, disk: &Arc<Disk>) -> io::Result<Seals> {
-        // After a database was lost owners are counted anew.
-        for place in 0_u32.. {
-            let path = database.with_file_name(format!("{PREFIX}{owner}-{place}"));
-            match disk.create(&path) {
-                Ok(file) => {
-                    if !lock::attempt(&file, OWNER_BYTE, Mode::Exclusive)? {
-                        continue;
-                    }
-                    return Ok(Seals { disk: Arc::clone(disk), path, file, at: 0, last: 0 });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::other("there is no name left"))
-    }
-
-    /// Writes down `row`; the number of the record. `None` if there is no room for it.
-    pub(super) fn append(&mut self, row: &NewRow) -> io::Result<Option<u64>> {
-        let number = self.last + 1;
-        let record = encode(number, row);
-        let end = self.at + record.len() as u64;
-        if FILE_BYTES_MAX < end {
-            return Ok(None);
-        }
-        self.disk.write(&self.file, &record, self.at)?;
-        (self.at, self.last) = (end, number);
-        Ok(Some(number))
-    }
-
-    /// The database has them all.
-    pub(super) fn begin_anew(&mut self) {
-        self.at = 0;
-    }
-
-    /// Notes in a transaction that the database has all up to the record `number`.
-    pub(super) fn note(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
-        connection
-            .prepare_cached(
-                "INSERT INTO counters (name, value) VALUES (?1, ?2)
-                 ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            )?
-            .execute(params![name(&self.path), i64::try_from(number).unwrap_or(i64::MAX)])?;
-        Ok(())
-    }
-
-    /// Removes it: the database has all.
-    pub(super) fn end(&self, connection: &Connection) -> rusqlite::Result<()> {
-        forget(connection, &self.path)?;
-        // Whoever finds it finds nothing in it that the database lacks.
-        drop(self.disk.unlink(&self.path));
-        Ok(())
-    }
-}
-
 /// Whose processes are taken for dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dead {
@@ -122,34 +63,95 @@ pub(super) enum Dead {
 }
 
 impl Seals {
-    /// The files of the `dead` beside ours. To be called in a transaction, see [`Seals::begin`].
-    pub(super) fn left_by(&self, dead: Dead) -> io::Result<Vec<Left>> {
-        let mut left = Vec::new();
-        for path in paths(&self.path, &self.disk)? {
-            if path == self.path {
-                continue;
-            }
-            let Some(file) = self.disk.open(&path)? else { continue };
-            if lock::attempt(&file, OWNER_BYTE, Mode::Exclusive)? || dead == Dead::Others {
-                let records = records(&file, &self.disk)?;
-                left.push(Left { path, _file: file, records });
+    /// A file for the process `owner` beside the database `database`, inside a transaction: who looks for those of the dead
+    /// does so in one, too, and finds it claimed.
+    pub(super) fn begin(database: &Path, owner: u64, disk: &Disk) -> io::Result<Seals> {
+        for place in 0..PLACES_MAX {
+            let path = database.with_file_name(format!("{SEALS_PREFIX}{owner}-{place}"));
+            let file = match disk.create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            if lock::attempt(&file, OWNER_BYTE, Mode::Exclusive)? {
+                return Ok(Seals { path, file: Some(file), at: 0, last: 0 });
             }
         }
-        Ok(left)
+        Err(io::Error::other("there is no name left for the file of seals"))
+    }
+
+    /// Writes down `row`; the number of the record. `None` if there is no room for it.
+    pub(super) fn append(&mut self, row: &NewRow, disk: &Disk) -> io::Result<Option<u64>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let number = self.last + 1;
+        let record = encode(number, row);
+        let end = self.at + record.len() as u64;
+        if FILE_BYTES_MAX < end {
+            return Ok(None);
+        }
+        disk.write(file, &record, self.at)?;
+        (self.at, self.last) = (end, number);
+        Ok(Some(number))
+    }
+
+    /// Notes in a transaction that the database has all up to the record `number`.
+    pub(super) fn note(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
+        note(connection, &self.path, number)
+    }
+
+    /// The database has them all.
+    pub(super) fn begin_anew(&mut self) {
+        self.at = 0;
+    }
+
+    /// The database has them all, and is closed. What is sealed all the same is sealed in it.
+    pub(super) fn end(&mut self, disk: &Disk) -> io::Result<()> {
+        self.file = None;
+        disk.unlink(&self.path)
+    }
+
+    /// Inserts what the database lacks of the files of the `dead` beside ours, inside a transaction. They are to be removed
+    /// when that has come to the disk.
+    pub(super) fn take_in(
+        &self,
+        dead: Dead,
+        (disk, connection): (&Disk, &Connection),
+    ) -> rusqlite::Result<io::Result<Vec<Left>>> {
+        let (there, left) = match self.left_by(dead, disk) {
+            Ok(found) => found,
+            Err(error) => return Ok(Err(error)),
+        };
+        left.iter().try_for_each(|left| left.insert(connection))?;
+        forget_all_but(connection, &there)?;
+        Ok(Ok(left))
+    }
+
+    /// The files of all, and those of the dead.
+    fn left_by(&self, dead: Dead, disk: &Disk) -> io::Result<(Vec<PathBuf>, Vec<Left>)> {
+        let there = paths(&self.path, disk)?;
+        let mut left = Vec::new();
+        for path in there.iter().filter(|path| **path != self.path) {
+            let Some(file) = disk.open(path)? else { continue };
+            if lock::attempt(&file, OWNER_BYTE, Mode::Exclusive)? || dead == Dead::Others {
+                let records = records(&file, disk)?;
+                left.push(Left { path: path.clone(), _file: file, records });
+            }
+        }
+        Ok((there, left))
     }
 }
 
 impl Left {
-    /// Inserts what the database lacks of it.
-    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Inserts what the database lacks of it, and notes that: until it is removed it may be found again.
+    fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
         let known = known(connection, &self.path)?;
-        for (_, row) in self.records.iter().filter(|(number, _)| known < *number) {
+        for (number, row) in self.records.iter().filter(|(number, _)| known < *number) {
             row.replace(connection)?;
+            note(connection, &self.path, *number)?;
         }
-        forget(connection, &self.path)
+        Ok(())
     }
 
-    /// What was inserted is committed.
+    /// What was inserted is on the disk.
     pub(super) fn remove(self, disk: &Disk) -> io::Result<()> {
         disk.unlink(&self.path)
     }
@@ -180,8 +182,27 @@ pub(super) fn known(connection: &Connection, path: &Path) -> rusqlite::Result<u6
     Ok(known.and_then(|known| u64::try_from(known).ok()).unwrap_or(0))
 }
 
-fn forget(connection: &Connection, path: &Path) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM counters WHERE name = ?1", [name(path)]).map(drop)
+fn note(connection: &Connection, path: &Path, number: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO counters (name, value) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        )?
+        .execute(params![name(path), i64::try_from(number).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+/// Of files that are gone nothing need be known.
+fn forget_all_but(connection: &Connection, there: &[PathBuf]) -> rusqlite::Result<()> {
+    let there: Vec<String> = there.iter().map(|path| name(path)).collect();
+    let noted: Vec<String> = connection
+        .prepare("SELECT name FROM counters WHERE name LIKE ?1 || '%'")?
+        .query_map([SEALS_PREFIX], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for name in noted.iter().filter(|name| !there.contains(name)) {
+        connection.execute("DELETE FROM counters WHERE name = ?1", [name])?;
+    }
+    Ok(())
 }
 
 fn name(path: &Path) -> String {
@@ -193,7 +214,7 @@ fn paths(beside: &Path, disk: &Disk) -> io::Result<Vec<PathBuf>> {
     let folder = beside.parent().unwrap_or(Path::new("."));
     let mut paths = Vec::new();
     let mut each = |name: &OsStr, metadata: &std::fs::Metadata| {
-        if metadata.is_file() && name.to_str().is_some_and(|name| name.starts_with(PREFIX)) {
+        if metadata.is_file() && name.to_str().is_some_and(|name| name.starts_with(SEALS_PREFIX)) {
             paths.push(folder.join(name));
         }
     };
@@ -293,7 +314,7 @@ mod tests {
     use proptest::prelude::{any, prop, proptest};
     use tempfile::tempdir;
 
-    use super::{Dead, Fields, encode};
+    use super::{Dead, Disk, Fields, Seals, encode};
     use crate::state::row::NewRow;
 
     fn row(id: i64) -> NewRow {
@@ -333,26 +354,27 @@ mod tests {
     #[test]
     fn what_is_behind_the_last_record_of_a_turn_is_of_an_earlier_one() {
         let dir = tempdir().unwrap();
-        let disk = std::sync::Arc::default();
+        let disk = Disk::default();
         let database = dir.path().join("state.db");
-        let mut seals = super::Seals::begin(&database, 1, &disk).unwrap();
+        let mut seals = Seals::begin(&database, 1, &disk).unwrap();
         for id in 1..=3 {
-            assert_eq!(seals.append(&row(id)).unwrap(), Some(u64::try_from(id).unwrap()));
+            assert_eq!(seals.append(&row(id), &disk).unwrap(), u64::try_from(id).ok());
         }
         seals.begin_anew();
-        seals.append(&row(4)).unwrap();
-        let ids = |database| -> Vec<(u64, i64)> {
-            let all = super::written(database, &disk).unwrap();
+        seals.append(&row(4), &disk).unwrap();
+        let ids = || -> Vec<(u64, i64)> {
+            let all = super::written(&database, &disk).unwrap();
             all.iter().map(|(_, number, row)| (*number, row.id)).collect()
         };
-        assert_eq!(ids(&database), [(4, 4)]);
-        let other = super::Seals::begin(&database, 1, &disk).unwrap();
-        assert!(other.left_by(Dead::WhoLetGo).unwrap().is_empty(), "its owner lives");
-        assert_eq!(other.left_by(Dead::Others).unwrap().len(), 1);
+        assert_eq!(ids(), [(4, 4)]);
+        let other = Seals::begin(&database, 1, &disk).unwrap();
+        let left_by = |dead| other.left_by(dead, &disk).unwrap().1.len();
+        assert_eq!(left_by(Dead::WhoLetGo), 0, "its owner lives");
+        assert_eq!(left_by(Dead::Others), 1);
         drop(seals);
-        assert_eq!(other.left_by(Dead::WhoLetGo).unwrap().len(), 1);
+        assert_eq!(left_by(Dead::WhoLetGo), 1);
         let file = fs::File::options().append(true).open(dir.path().join("seals-1-0")).unwrap();
         file.set_len(5).unwrap();
-        assert_eq!(ids(&database), [], "torn");
+        assert_eq!(ids(), [], "torn");
     }
 }

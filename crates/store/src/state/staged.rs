@@ -255,7 +255,7 @@ impl Db {
         let is_it = |later: &Later| later.staged().is_some_and(|row| row.id == id.0);
         let Some(at) = waiting.iter().rposition(is_it) else { return false };
         let grown = grown(waiting[at].staged().expect("it is the one"));
-        match self.seals.lock().append(&grown) {
+        match self.seals.lock().append(&grown, &self.disk) {
             Ok(Some(record)) => {
                 waiting[at] = Later::insert_recorded(grown, record);
                 true
@@ -329,7 +329,9 @@ impl Db {
         after: Option<StagedId>,
         limit: u32,
     ) -> Result<Vec<StagedRow>> {
-        self.take_in_seals(Dead::WhoLetGo)?;
+        if after.is_none() {
+            self.take_in_seals(Dead::WhoLetGo)?;
+        }
         self.read("list staged files", |connection| {
             connection
                 .prepare_cached(
@@ -455,8 +457,7 @@ mod tests {
     #[test]
     fn the_first_seal_is_no_transaction() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let other = db.insert_staged(&new("other")).unwrap();
         let id = db.insert_staged(&new("file")).unwrap();
         db.seal_staged(id, (1, 500), Some(b"note"), &[(0, piece(7))]).unwrap();
@@ -471,8 +472,7 @@ mod tests {
     #[test]
     fn a_later_seal_has_the_pieces_of_both_and_none_beyond_its_end() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let id = db.insert_staged(&new("file")).unwrap();
         let long = 200 << 20;
         db.seal_staged(id, (1, long), None, &[(0, piece(7)), (1, piece(8))]).unwrap();
@@ -490,8 +490,7 @@ mod tests {
     #[test]
     fn a_file_whose_first_seal_failed_is_recorded_all_the_same() {
         let dir = tempdir().unwrap();
-        let db =
-            Db::open(&dir.path().join("state.db"), "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let id = db.insert_staged(&new("file")).unwrap();
         let trigger =
             "CREATE TRIGGER full BEFORE UPDATE ON staged BEGIN SELECT RAISE(ABORT, 'full'); END";
@@ -507,16 +506,16 @@ mod tests {
         assert_eq!(ids, [id, again]);
     }
 
-    fn die_and_open_again(db: Db, path: &std::path::Path) -> Db {
+    fn die_and_open_again(db: Db, dir: &std::path::Path) -> Db {
         drop(db);
-        Db::open(path, "boot", &std::sync::Arc::default()).unwrap()
+        Db::of_test(dir)
     }
 
     #[test]
     fn a_seal_survives_the_death_of_its_process_before_the_database_has_it() {
         let dir = tempdir().unwrap();
         let path = dir.path().join("state.db");
-        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let (sealed, again, open) = (
             db.insert_staged(&new("a")).unwrap(),
             db.insert_staged(&new("b")).unwrap(),
@@ -529,10 +528,10 @@ mod tests {
         // Who has not opened the folder sees them, and so does who has, though they are not theirs yet.
         let read_only = rusqlite::Connection::open(&path).unwrap();
         assert_eq!(super::staged_rows(&read_only, &path).unwrap().len(), 2);
-        let other = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let other = Db::of_test(dir.path());
         assert_eq!(other.staged_after(None, 10).unwrap().len(), 0, "its process lives");
 
-        let db = die_and_open_again(db, &path);
+        let db = die_and_open_again(db, dir.path());
         let rows = db.staged_after(None, 10).unwrap();
         let found: Vec<_> = rows
             .iter()
@@ -554,8 +553,7 @@ mod tests {
     #[test]
     fn what_happened_to_a_sealed_file_since_is_not_undone() {
         let dir = tempdir().unwrap();
-        let path = dir.path().join("state.db");
-        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let (written, gone, last) = (
             db.insert_staged(&new("a")).unwrap(),
             db.insert_staged(&new("b")).unwrap(),
@@ -570,34 +568,67 @@ mod tests {
         // Behind it in the file are records of what is over.
         db.seal_staged(last, (1, 5), None, &[]).unwrap();
 
-        let db = die_and_open_again(db, &path);
+        let db = die_and_open_again(db, dir.path());
         let rows = db.staged_after(None, 10).unwrap();
         let found: Vec<_> = rows.iter().map(|row| (row.id, row.state)).collect();
         assert_eq!(found, [(written, StagedState::WrittenSince), (last, StagedState::Sealed)]);
+    }
+
+    #[test]
+    fn who_dies_between_taking_seals_in_and_removing_their_file_undoes_nothing_later() {
+        let dir = tempdir().unwrap();
+        let (seals, copy) = (dir.path().join("seals-1-0"), dir.path().join("copy"));
+        let db = Db::of_test(dir.path());
+        let id = db.insert_staged(&new("a")).unwrap();
+        db.seal_staged(id, (1, 5), None, &[(0, piece(7))]).unwrap();
+        std::fs::copy(&seals, &copy).unwrap();
+        let db = die_and_open_again(db, dir.path());
+        assert_eq!(db.staged_after(None, 10).unwrap().len(), 1);
+        db.set_staged_state(id, StagedState::WrittenSince).unwrap();
+        std::fs::rename(&copy, &seals).unwrap();
+        let db = die_and_open_again(db, dir.path());
+        assert_eq!(db.staged_after(None, 10).unwrap()[0].state, StagedState::WrittenSince);
+    }
+
+    #[test]
+    fn after_an_orderly_end_there_is_no_file_of_seals_and_what_is_sealed_is_in_the_database() {
+        let dir = tempdir().unwrap();
+        let db = Db::of_test(dir.path());
+        let (sealed, late) =
+            (db.insert_staged(&new("a")).unwrap(), db.insert_staged(&new("b")).unwrap());
+        db.seal_staged(sealed, (1, 5), None, &[(0, piece(7))]).unwrap();
         db.end().unwrap();
-        assert_eq!(
-            std::fs::read_dir(dir.path())
-                .unwrap()
-                .filter(|entry| {
-                    entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("seals-")
-                })
-                .count(),
-            0
-        );
+        assert!(!dir.path().join("seals-1-0").exists());
+        let last = db.insert_staged(&new("c")).unwrap();
+        for id in [late, last] {
+            db.seal_staged(id, (1, 5), None, &[(0, piece(7))]).unwrap();
+        }
+        let db = die_and_open_again(db, dir.path());
+        let rows = db.staged_after(None, 10).unwrap();
+        let found: Vec<_> = rows.iter().map(|row| (row.id, row.state)).collect();
+        assert_eq!(found, [sealed, late, last].map(|id| (id, StagedState::Sealed)));
+        // Nothing is left of the first file.
+        let noted = db.read("test", |connection| {
+            connection.query_row(
+                "SELECT count(*) FROM counters WHERE name = 'seals-1-0'",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
+        });
+        assert_eq!(noted.unwrap(), 0);
     }
 
     #[test]
     fn more_seals_than_the_file_has_room_for_are_in_the_database() {
         let dir = tempdir().unwrap();
-        let path = dir.path().join("state.db");
-        let db = Db::open(&path, "boot", &std::sync::Arc::default()).unwrap();
+        let db = Db::of_test(dir.path());
         let long = vec![b'n'; 300 << 10];
         let ids: Vec<_> =
             (0..5).map(|file| db.insert_staged(&new(&file.to_string())).unwrap()).collect();
         for id in &ids {
             db.seal_staged(*id, (1, 5), Some(&long), &[]).unwrap();
         }
-        let db = die_and_open_again(db, &path);
+        let db = die_and_open_again(db, dir.path());
         let rows = db.staged_after(None, 10).unwrap();
         assert_eq!(rows.len(), ids.len());
         assert!(rows.iter().all(|row| row.state == StagedState::Sealed && row.note == long));
