@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Ino, Pace};
+use base::Ino;
 
 use crate::file::File;
+use crate::pace::Pace;
 
 /// Uploads under way at most, whatever the pace is.
 const UPLOADS_MAX: usize = 64;

@@ -30,6 +30,7 @@ mod noting;
 mod ops;
 mod order;
 mod origin;
+mod pace;
 mod pending;
 mod pins;
 mod publishing;

@@ -25,8 +25,8 @@ const WINDOW_MIN: Duration = Duration::from_millis(25);
 const REST: u32 = 16;
 
 /// The number, and what was learnt of it.
-#[derive(Clone, Debug)]
-pub struct Pace {
+#[derive(Debug)]
+pub(crate) struct Pace {
     home: u32,
     most: u32,
     /// Requests per second at home, when it was last measured.
@@ -53,7 +53,7 @@ enum Direction {
 }
 
 /// A time in which as many were under way as may be.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Window {
     since: Duration,
     ended: u32,
@@ -61,13 +61,13 @@ struct Window {
 
 impl Pace {
     /// Begins with `start` at a time, and never has more than `most`; both are powers of two.
-    pub fn new(start: u32, most: u32) -> Pace {
+    pub(crate) fn new(start: u32, most: u32) -> Pace {
         let (stage, direction) = (Stage::Home(1), Direction::Up);
         Pace { home: start, most, rate: 0.0, stage, direction, vain: 0, window: None }
     }
 
     /// How many may be under way.
-    pub fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         match (self.stage, self.direction) {
             (Stage::Home(_), _) => self.home,
             (Stage::Away, Direction::Up) => self.home * 2,
@@ -76,7 +76,7 @@ impl Pace {
     }
 
     /// A request ended well at `now`, and another one took its place.
-    pub fn ended(&mut self, now: Duration) {
+    pub(crate) fn ended(&mut self, now: Duration) {
         let number = self.number();
         let Some(window) = &mut self.window else {
             self.window = Some(Window { since: now, ended: 0 });
@@ -94,7 +94,7 @@ impl Pace {
     }
 
     /// Nobody waits for a place: nothing is to be learnt now.
-    pub fn idle(&mut self) {
+    pub(crate) fn idle(&mut self) {
         self.window = None;
     }
 
