@@ -60,6 +60,7 @@ mod offer {
     pub(super) const HANDLE_KILLPRIV_V2: u64 = 1 << 28;
     /// There are more than 32 of them.
     pub(super) const INIT_EXT: u64 = 1 << 30;
+    pub(super) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
     pub(super) const PASSTHROUGH: u64 = 1 << 37;
     pub(super) const OVER_IO_URING: u64 = 1 << 41;
 }
@@ -137,6 +138,7 @@ fn wanted(offered: u64, wishes: Wishes) -> u64 {
         | offer::READDIRPLUS_AUTO
         | offer::ASYNC_DIO
         | offer::CACHE_SYMLINKS
+        | offer::DIRECT_IO_ALLOW_MMAP
         | offer::INIT_EXT;
     if wishes.passthrough == PassthroughWish::Wanted {
         wanted |= offer::PASSTHROUGH;

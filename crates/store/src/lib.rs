@@ -29,6 +29,7 @@ mod holes;
 mod journal;
 mod kept;
 mod layout;
+mod lending;
 mod lock;
 mod moves;
 mod numbers;

@@ -63,6 +63,8 @@ pub(crate) struct File {
     pub(crate) noting: Mutex<u64>,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
+    /// Who made it may not have his answer yet.
+    being_made: AtomicBool,
 }
 
 /// Whether the names know that a file's bytes are being changed here.
@@ -186,6 +188,7 @@ impl File {
             replaces: Mutex::default(),
             noting: Mutex::default(),
             set_id: AtomicBool::new(false),
+            being_made: AtomicBool::new(false),
         }
     }
 
@@ -359,6 +362,21 @@ impl File {
     /// Whether it has set-uid or set-gid bits.
     pub(crate) fn has_set_id(&self) -> bool {
         self.set_id.load(Ordering::Relaxed)
+    }
+
+    /// Who makes it is answered now.
+    pub(crate) fn is_made(&self) {
+        self.being_made.store(true, Ordering::Release);
+    }
+
+    /// Something was done with it through an open handle: who made it has his answer.
+    pub(crate) fn goes_on(&self) {
+        self.being_made.store(false, Ordering::Release);
+    }
+
+    /// Whether who makes it may not have his answer yet.
+    pub(crate) fn is_being_made(&self) -> bool {
+        self.being_made.load(Ordering::Acquire)
     }
 
     /// The upload `id` failed in a way that leaves open whether it arrived.

@@ -12,6 +12,7 @@ use crate::access::Access;
 use crate::dir::Dir;
 use crate::errno::{Error, Result};
 use crate::file::File;
+use crate::io_mode::Kind;
 
 /// One open of a file.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Handle {
     /// The backing file, if the kernel may write to it past us, through a mapping. While it is held
     /// here the store does not take the file for a clean one.
     pub(crate) lent: Option<Arc<BackingFile>>,
+    /// What it counts as in the file's I/O.
+    pub(crate) kind: Kind,
 }
 
 /// All open files and folders of a mount.

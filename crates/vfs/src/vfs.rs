@@ -88,6 +88,8 @@ pub struct Vfs {
     pub(crate) me: Weak<Vfs>,
     /// Held by who removes what was sent ahead.
     pub(crate) ending: Arc<tokio::sync::RwLock<()>>,
+    /// Whether the kernel takes the store's backing files, once that is known.
+    pub(crate) takes_backing: OnceLock<bool>,
     kernel: OnceLock<Arc<dyn Kernel>>,
 }
 
@@ -145,6 +147,7 @@ impl Vfs {
             lost: Mutex::default(),
             unheard: Mutex::default(),
             left: Mutex::default(),
+            takes_backing: OnceLock::new(),
             kernel: OnceLock::new(),
         });
         let users = Arc::downgrade(&vfs);

@@ -33,6 +33,11 @@ fn opened_in_passthrough(mount: &Mount) -> File {
     file
 }
 
+/// Until all is in the bucket.
+fn sync_all(mount: &Mount) {
+    File::open(mount.join("")).unwrap().sync_all().unwrap();
+}
+
 #[test]
 fn a_cached_file_is_read_without_the_daemon() {
     let (_bucket, mount, bytes) = cached(&[]);
@@ -95,6 +100,86 @@ fn a_file_written_here_is_read_without_the_daemon_and_without_a_download() {
     let file = opened_in_passthrough(&mount);
     assert!(read_at(&file, 0, LEN).unwrap() == bytes);
     assert_eq!((mount.counter("fuse_reads"), mount.counter("remote_gets")), (0, 0));
+}
+
+#[test]
+fn a_file_that_is_being_written_is_read_without_the_daemon() {
+    let (bucket, mount) = mounted();
+    let mut bytes = noise(4, LEN);
+    let path = mount.join("file");
+    let writer = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+    writer.write_all_at(&bytes, 0).unwrap();
+    let before = mount.counter("fuse_reads");
+    let reader = opened_in_passthrough(&mount);
+    let map = SharedMap::readable(&reader, LEN);
+    for at in [0, 777_777, LEN - 4] {
+        writer.write_all_at(b"edit", at as u64).unwrap();
+        bytes[at..at + 4].copy_from_slice(b"edit");
+        assert!(read_at(&reader, 0, LEN).unwrap() == bytes, "read after the write at {at}");
+        assert!(map.bytes() == bytes, "mapped after the write at {at}");
+    }
+    // Others who write join, and the first reader's going changes nothing for them.
+    let second = OpenOptions::new().append(true).open(&path).unwrap();
+    drop((map, reader));
+    let third = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    (&second).write_all(b"appended").unwrap();
+    writer.write_all_at(b"first", 100).unwrap();
+    third.write_all_at(b"third", 200).unwrap();
+    bytes.extend(b"appended");
+    bytes[100..105].copy_from_slice(b"first");
+    bytes[200..205].copy_from_slice(b"third");
+    assert!(read_at(&third, 0, 2 * LEN).unwrap() == bytes, "read by a writer");
+    for writer in [writer, second, third] {
+        close(writer).unwrap();
+    }
+    assert!(bucket.get("file").unwrap() == bytes, "the object");
+    assert!(fs::read(&path).unwrap() == bytes, "a new reader");
+    assert_eq!(mount.counter("remote_gets"), 0);
+    // What is read by a handle that writes is asked of the daemon, all else is not.
+    let asked = mount.counter("fuse_reads") - before;
+    assert!(asked <= 1 + 2 * LEN as u64 / (128 << 10), "{asked} reads");
+}
+
+#[test]
+fn without_passthrough_a_file_that_is_being_written_is_read_as_it_is() {
+    let (bucket, mount) = mounted_with(&["--no-passthrough"]);
+    let path = mount.join("file");
+    let writer = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+    let mut bytes = noise(5, LEN);
+    writer.write_all_at(&bytes, 0).unwrap();
+    let reader = File::open(&path).unwrap();
+    let map = SharedMap::readable(&reader, LEN);
+    for at in [0, 777_777, LEN - 4] {
+        writer.write_all_at(b"edit", at as u64).unwrap();
+        bytes[at..at + 4].copy_from_slice(b"edit");
+        assert!(read_at(&reader, 0, LEN).unwrap() == bytes, "read after the write at {at}");
+        assert!(map.bytes() == bytes, "mapped after the write at {at}");
+    }
+    drop((map, reader));
+    close(writer).unwrap();
+    assert!(bucket.get("file").unwrap() == bytes, "the object");
+}
+
+#[test]
+fn a_file_that_waits_for_its_upload_is_read_without_the_daemon() {
+    let (bucket, mount) = mounted_with(&["--commit", "async", "--upload-delay", "1h"]);
+    let bytes = noise(6, LEN);
+    testkit::write_new(&mount.join("file"), &bytes).unwrap();
+    let before = mount.counter("fuse_reads");
+    let reader = opened_in_passthrough(&mount);
+    assert!(read_at(&reader, 0, LEN).unwrap() == bytes);
+    assert_eq!(mount.counter("fuse_reads"), before);
+    assert_eq!(bucket.get("file"), None, "it waits");
+    // It comes into the bucket, and is changed, with the reader there.
+    sync_all(&mount);
+    assert!(bucket.get("file").unwrap() == bytes, "the object");
+    let writer = OpenOptions::new().append(true).open(mount.join("file")).unwrap();
+    (&writer).write_all(b"appended").unwrap();
+    assert_eq!(read_at(&reader, LEN as u64, 100).unwrap(), b"appended");
+    close(writer).unwrap();
+    drop(reader);
+    sync_all(&mount);
+    assert_eq!(bucket.get("file").unwrap().len(), LEN + 8);
 }
 
 #[test]

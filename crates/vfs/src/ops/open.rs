@@ -1,6 +1,7 @@
 //! open, create, release; chooses passthrough.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
 use namespace::{Content, NewNode};
@@ -13,7 +14,7 @@ use crate::errno::{Error, Result, errno};
 use crate::file::{Announced, Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
-use crate::io_mode::{Choice, Lent, Whole};
+use crate::io_mode::{Choice, Kind, Lent, Opening, Otherwise, Whole};
 use crate::origin::whole_object;
 use crate::vfs::Vfs;
 
@@ -37,10 +38,27 @@ pub enum Pages {
     Backing(u32),
     /// To us, and mappings to the registered backing file.
     BackingSeen(u32),
+    /// To us.
+    Seen,
+}
+
+impl Pages {
+    /// What the open counts as.
+    fn kind(self) -> Kind {
+        match self {
+            Pages::Seen => Kind::Direct,
+            Pages::Anew | Pages::Keep | Pages::Backing(_) | Pages::BackingSeen(_) => Kind::Other,
+        }
+    }
 }
 
 /// A file may be closed by others between our look at it and our open, but not for ever.
 const ENTER_TRIES_MAX: usize = 100;
+
+/// Between looks whether who made a file has gone on with it, and how many there are: who is just not running
+/// will be by then.
+const MAKER_DELAY: Duration = Duration::from_millis(1);
+const MAKER_LOOKS_MAX: usize = 50;
 
 /// The process that opens, and whether the name had to be free.
 pub(crate) type Opener = (u32, bool);
@@ -49,7 +67,8 @@ impl Vfs {
     /// Opens a file for the process `opener`.
     pub async fn open(self: Arc<Self>, ino: Ino, access: Access, opener: u32) -> Result<Opened> {
         let file = self.enter(ino).await?;
-        let opened = match self.open_entered(&file, access, opener) {
+        self.wait_for_maker(&file).await;
+        let opened = match self.open_entered(&file, (access, Opening::Found), opener) {
             Ok(opened) => opened,
             Err(error) => {
                 self.files.leave(&file);
@@ -62,6 +81,17 @@ impl Vfs {
             self.check_restored(ino, opened).await?;
         }
         Ok(opened)
+    }
+
+    /// Waits until the kernel is known to have taken the answer to who made `file`, or has had long enough:
+    /// passthrough must not begin before.
+    async fn wait_for_maker(&self, file: &File) {
+        for _ in 0..MAKER_LOOKS_MAX {
+            if !file.is_being_made() {
+                return;
+            }
+            self.clock.sleep(MAKER_DELAY).await;
+        }
     }
 
     /// Closes a file again that is said to be in an archive and cannot be read: its bytes may be here, or
@@ -113,7 +143,7 @@ impl Vfs {
         };
         self.inodes.refer(ino);
         file.touch(entry.attr.mtime);
-        let opened = match self.open_entered(&file, access, opener) {
+        let opened = match self.open_entered(&file, (access, Opening::Made), opener) {
             Ok(opened) => opened,
             Err(error) => {
                 let unlinked = self.namespace.unlink(parent, &name).await;
@@ -123,6 +153,9 @@ impl Vfs {
                 return Err(unlinked.err().map_or(error, Error::from));
             }
         };
+        if opened.pages == Pages::Seen {
+            file.is_made();
+        }
         match self.hand_out(entry.attr) {
             Ok(attr) => Ok((attr, opened)),
             Err(error) => {
@@ -136,10 +169,11 @@ impl Vfs {
     pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
-        let was_lent = handle.lent.is_some();
+        let (was_lent, kind) = (handle.lent.is_some(), handle.kind);
         drop(handle);
+        file.goes_on();
         let mut state = file.state.write();
-        state.io.close();
+        state.io.close(kind);
         if was_lent {
             state.mapped = state.mapped.closed();
         }
@@ -223,14 +257,15 @@ impl Vfs {
     fn open_entered(
         self: &Arc<Self>,
         file: &Arc<File>,
-        access: Access,
+        (access, opening): (Access, Opening),
         opener: u32,
     ) -> Result<Opened> {
         let mut state = file.state.write();
-        let pages = self.answer(file, &mut state, access)?;
+        let pages = self.answer(file, &mut state, (access, opening))?;
         let lent = match (&state.bytes, pages, access) {
             (Bytes::Staged { staged, .. }, Pages::BackingSeen(_), Access::ReadWrite) => {
-                Some(staged.passthrough()?)
+                let lent = staged.passthrough();
+                Some(lent.inspect_err(|_| state.io.close(pages.kind()))?)
             }
             _ => None,
         };
@@ -238,30 +273,33 @@ impl Vfs {
             state.mapped = state.mapped.opened();
         }
         drop(state);
-        let handle = Handle { file: Arc::clone(file), access, opener, lent };
+        let handle = Handle { file: Arc::clone(file), access, opener, lent, kind: pages.kind() };
         Ok(Opened { handle: self.handles.add_file(handle), pages })
     }
 
     /// Decides how the kernel does this open's I/O, and notes it.
-    fn answer(&self, file: &File, state: &mut State, access: Access) -> Result<Pages> {
-        let whole = whole_file(state);
-        let is_whole = if whole.is_some() { Whole::Yes } else { Whole::No };
-        let begun = match state.io.choose(access, is_whole) {
-            Choice::Cached => None,
-            Choice::Begin => whole.and_then(|file| {
-                let backing = self.kernel()?.register(&file)?;
-                Some(Lent { backing, _file: Some(file) })
-            }),
-            Choice::Join => return Ok(Pages::Backing(state.io.open_backing(None))),
-            Choice::JoinWriting => {
-                self.stage_in_place(file, state)?;
-                return Ok(Pages::BackingSeen(state.io.open_backing(None)));
+    fn answer(
+        &self,
+        file: &File,
+        state: &mut State,
+        (access, opening): (Access, Opening),
+    ) -> Result<Pages> {
+        let (here, whole) = self.whole_file(state);
+        let otherwise = match state.io.choose((access, opening), here) {
+            Choice::Cached => Otherwise::Cached,
+            Choice::Direct => Otherwise::Direct,
+            Choice::Join => return self.on_backing(file, state, (access, None)),
+            Choice::Begin(otherwise) => {
+                match self.begin_on_backing(file, state, (access, whole))? {
+                    Some(pages) => return Ok(pages),
+                    None => otherwise,
+                }
             }
         };
-        if let Some(begun) = begun {
-            self.metrics.add(Counter::PassthroughOpens, 1);
+        if otherwise == Otherwise::Direct {
             self.inodes.pages_bypassed(file.ino());
-            return Ok(Pages::Backing(state.io.open_backing(Some(begun))));
+            state.io.open_direct();
+            return Ok(Pages::Seen);
         }
         state.io.open_cached();
         let kept = match &state.bytes {
@@ -269,6 +307,66 @@ impl Vfs {
             Bytes::Staged { .. } => self.inodes.pages_written(file.ino()),
         };
         Ok(if kept { Pages::Keep } else { Pages::Anew })
+    }
+
+    /// The first open on the backing file; `None` if the kernel does not take it, or if it is not ours alone
+    /// to write to.
+    fn begin_on_backing(
+        &self,
+        file: &File,
+        state: &mut State,
+        (access, whole): (Access, Option<Arc<BackingFile>>),
+    ) -> Result<Option<Pages>> {
+        let registered = whole.and_then(|file| {
+            let backing = self.kernel()?.register(&file)?;
+            Some(Lent { backing, _file: Some(file) })
+        });
+        if registered.is_none() {
+            return Ok(None);
+        }
+        let pages = match self.on_backing(file, state, (access, registered)) {
+            // Another mount of this host uses it.
+            Err(Error::Store(error)) if error.kind == ErrorKind::Held => return Ok(None),
+            opened => opened?,
+        };
+        self.metrics.add(Counter::PassthroughOpens, 1);
+        self.inodes.pages_bypassed(file.ino());
+        Ok(Some(pages))
+    }
+
+    /// An open on the backing file, which is registered just now or is already.
+    fn on_backing(
+        &self,
+        file: &File,
+        state: &mut State,
+        (access, begun): (Access, Option<Lent>),
+    ) -> Result<Pages> {
+        if !access.writes() {
+            return Ok(Pages::Backing(state.io.open_backing(begun)));
+        }
+        self.stage_in_place(file, state)?;
+        Ok(Pages::BackingSeen(state.io.open_backing(begun)))
+    }
+
+    /// Whether all of a file is here in a form that the kernel takes, and the backing file then.
+    fn whole_file(&self, state: &State) -> (Whole, Option<Arc<BackingFile>>) {
+        let (here, whole) = match (&state.bytes, state.name) {
+            (Bytes::Clean(download), Named::Yes) => {
+                (Whole::Clean, download.cached().and_then(|cached| cached.passthrough()))
+            }
+            (Bytes::Staged { staged, .. }, Named::Yes) => {
+                let taken = staged.to_read().filter(|file| self.is_taken(file));
+                (Whole::Staged, taken)
+            }
+            (Bytes::Clean(_) | Bytes::Staged { .. }, Named::No) => (Whole::No, None),
+        };
+        if whole.is_some() { (here, whole) } else { (Whole::No, None) }
+    }
+
+    /// Whether the kernel takes backing files of the store's disk, as the first one shows.
+    fn is_taken(&self, file: &BackingFile) -> bool {
+        let Some(kernel) = self.kernel() else { return false };
+        *self.takes_backing.get_or_init(|| kernel.register(file).is_some())
     }
 
     /// Takes the clean backing file, which the kernel reads, for writing: it stays the same file on
@@ -330,13 +428,5 @@ impl Vfs {
             }
         }
         Ok(())
-    }
-}
-
-/// The backing file of a clean, complete file.
-fn whole_file(state: &State) -> Option<Arc<BackingFile>> {
-    match (&state.bytes, state.name) {
-        (Bytes::Clean(download), Named::Yes) => download.cached()?.passthrough(),
-        (Bytes::Clean(_), Named::No) | (Bytes::Staged { .. }, _) => None,
     }
 }

@@ -21,6 +21,7 @@ impl Vfs {
         if !handle.access.writes() {
             return Ok(());
         }
+        handle.file.goes_on();
         if handle.opener == closer {
             return self.close(&handle.file).await;
         }

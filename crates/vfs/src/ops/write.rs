@@ -122,6 +122,7 @@ impl Vfs {
     /// meanwhile.
     fn write_here(&self, file: &Arc<File>, offset: u64, bytes: &[u8]) -> Result<Here> {
         self.check_size(offset, bytes.len())?;
+        file.goes_on();
         let Ok(_in) = file.gate.try_read() else { return Ok(Here::Held) };
         let state = file.state.read();
         let staged = match &state.bytes {

@@ -1,13 +1,13 @@
 //! What is written, read and kept of the bytes of one file.
 
-use base::{ByteRange, Errno};
+use base::{ByteRange, Errno, Ino};
 use namespace::SetAttr;
 use quayfs_vfs as vfs;
 use quayfs_vfs::{Access, Fallocate, Growth, Pages, Seek};
 use remote::fake::Op;
 use remote::{Key, Metadata};
 
-use crate::rig::{CHILD, ME, MIB, World, told};
+use crate::rig::{CHILD, ME, MIB, NODE, World, name, told};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_close_that_returned_is_in_the_bucket() {
@@ -135,6 +135,30 @@ async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
     let fourth = open(Access::Read).await;
     assert_eq!(fourth.pages, Pages::Backing(2));
     world.vfs.release(fourth.handle).unwrap();
+}
+
+/// Time goes on by what is slept, and made files tell it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_waits_for_who_makes_the_file_until_he_goes_on_with_it() {
+    let world = World::new();
+    let make = async |key| {
+        let opener = (ME, true);
+        world.vfs().create(Ino::ROOT, name(key), NODE, Access::Write, opener).await.unwrap()
+    };
+    let (first, maker) = make("a").await;
+    assert_eq!(maker.pages, Pages::Seen);
+    let reader = world.open(first.ino, Access::Read).await;
+    assert!(matches!(reader.pages, Pages::Backing(_)), "{reader:?}");
+    let (second, other) = make("b").await;
+    assert!(first.mtime < second.mtime, "nobody waited for the maker");
+    world.write(other.handle, 0, b"he goes on").await;
+    let writer = world.open(second.ino, Access::Write).await;
+    assert!(matches!(writer.pages, Pages::BackingSeen(_)), "{writer:?}");
+    let (third, last) = make("c").await;
+    assert_eq!(second.mtime, third.mtime, "somebody waited for nothing");
+    for opened in [maker, reader, other, writer, last] {
+        world.vfs.release(opened.handle).unwrap();
+    }
 }
 
 // One thread: who waits longest is woken first.
