@@ -26,7 +26,6 @@ mod lifecycle;
 mod lines;
 mod list;
 mod location;
-mod memory;
 mod metrics;
 mod notice;
 mod numbers;

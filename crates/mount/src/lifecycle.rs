@@ -19,7 +19,6 @@ use crate::control::{self, Controlled};
 use crate::error::Error;
 use crate::kernel::Link;
 use crate::location::Location;
-use crate::memory;
 use crate::notice::Notice;
 use crate::priority;
 use crate::socket::Socket;
@@ -80,7 +79,6 @@ pub fn serve(
     apart::check_apart(config)?;
     raise_file_limit();
     leave_no_core();
-    memory::keep_no_large_buffers();
     let served = serve_on(&runtime, config, buckets, &mut tell);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served
