@@ -137,7 +137,7 @@ impl MinIo {
 
     /// `None` when the server ended at once, since the port was taken.
     fn try_start(address: SocketAddr) -> Option<MinIo> {
-        let folder = Scratch::new().into_path();
+        let folder = Scratch::of_store().into_path();
         let Login { user, secret } = Login::root();
         let mut command = Command::new(tool("minio"));
         command.args(["server", "--quiet", "--address", &address.to_string()]);

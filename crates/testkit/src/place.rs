@@ -93,7 +93,16 @@ impl Scratch {
     /// On a real disk: a memory file system has no passthrough, no holes worth the name, and takes
     /// the memory that the tests bound. The path is short, since sockets are made in it.
     pub fn new() -> Scratch {
-        let parent = env::var_os("QUAYFS_TEST_DIR").unwrap_or_else(|| "/var/tmp".into());
+        Scratch::below(env::var_os("QUAYFS_TEST_DIR").unwrap_or_else(|| "/var/tmp".into()))
+    }
+
+    /// As [`Scratch::new`], for the objects of a store: a measurement gives them a disk of their own, so that
+    /// who waits for a journal of the other one waits for no store, as where the bucket is far away.
+    pub(crate) fn of_store() -> Scratch {
+        env::var_os("QUAYFS_TEST_STORE_DIR").map_or_else(Scratch::new, Scratch::below)
+    }
+
+    fn below(parent: OsString) -> Scratch {
         let folder = tempfile::Builder::new().prefix("quayfs-").tempdir_in(parent);
         let path = folder.expect("the scratch disk takes a folder").keep();
         set_mode(&path, 0o755);
