@@ -365,7 +365,7 @@ impl File {
     }
 
     /// Who makes it is answered now.
-    pub(crate) fn is_made(&self) {
+    pub(crate) fn begins_being_made(&self) {
         self.being_made.store(true, Ordering::Release);
     }
 

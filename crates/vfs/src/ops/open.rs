@@ -154,7 +154,7 @@ impl Vfs {
             }
         };
         if opened.pages == Pages::Seen {
-            file.is_made();
+            file.begins_being_made();
         }
         match self.hand_out(entry.attr) {
             Ok(attr) => Ok((attr, opened)),
