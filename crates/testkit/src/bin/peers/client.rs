@@ -5,7 +5,9 @@ use std::process::Command;
 
 use testkit::{Login, dev_dir, quayfs, tool};
 
-use crate::stage::Road;
+use crate::stage::{Road, beside};
+
+const THROUGH: &str = "quayfs-bench-through";
 
 /// Somebody who reads a bucket, or whom those are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,6 +16,8 @@ pub(crate) enum Client {
     Local,
     /// A plain client of the store that no program can read files through.
     Raw,
+    /// The same files through a file system that does nothing: what FUSE itself takes.
+    Through,
     Quayfs,
     S3fs,
     Rclone,
@@ -29,15 +33,18 @@ pub(crate) struct Site<'a> {
     pub(crate) endpoint: &'a str,
     pub(crate) bucket: &'a str,
     pub(crate) dir: &'a Path,
+    /// Where the files of the local disk are.
+    pub(crate) local: &'a Path,
     /// Its own, for whatever it keeps.
     pub(crate) state: &'a Path,
     pub(crate) home: &'a Path,
 }
 
 impl Client {
-    pub(crate) const ALL: [Client; 8] = [
+    pub(crate) const ALL: [Client; 9] = [
         Client::Local,
         Client::Raw,
+        Client::Through,
         Client::Quayfs,
         Client::S3fs,
         Client::Rclone,
@@ -55,11 +62,14 @@ impl Client {
         Client::Gcsfuse,
     ];
 
-    /// All who can be compared by a road, but `others`. What gcsfuse reads comes from an emulator, which is no
+    /// All who read the store and can be compared by a road, but `others`. What gcsfuse reads comes from an emulator, which is no
     /// slower than the link, but slower than what others read without one.
     pub(crate) fn all_but(road: Road, others: &[Client]) -> Vec<Client> {
         let is_fair = |client: Client| client != Client::Gcsfuse || road != Road::Direct;
-        let is_wanted = |client: &Client| !others.contains(client) && is_fair(*client);
+        let reads_store = |client: Client| client != Client::Through;
+        let is_wanted = |client: &Client| {
+            !others.contains(client) && reads_store(*client) && is_fair(*client)
+        };
         Client::ALL.into_iter().filter(is_wanted).collect()
     }
 
@@ -73,6 +83,7 @@ impl Client {
         match self {
             Client::Local => "local disk",
             Client::Raw => "raw client",
+            Client::Through => "least FUSE",
             Client::Quayfs => "quayfs",
             Client::S3fs => "s3fs",
             Client::Rclone => "rclone",
@@ -89,13 +100,14 @@ impl Client {
 
     /// Whether what it measures is a mount.
     pub(crate) fn mounts(self) -> bool {
-        self.is_peer() || self == Client::Quayfs
+        self.is_peer() || [Client::Through, Client::Quayfs].contains(&self)
     }
 
     /// The program that mounts and stays in the foreground; `None` for who mounts nothing.
     pub(crate) fn command(self, site: &Site<'_>) -> Option<Command> {
         let mut command = match self {
             Client::Local | Client::Raw => return None,
+            Client::Through => through_command(site),
             Client::Quayfs => quayfs_command(site),
             Client::S3fs => s3fs_command(site),
             Client::Rclone => rclone_command(site),
@@ -119,6 +131,7 @@ impl Client {
     pub(crate) fn program(self) -> Option<PathBuf> {
         match self {
             Client::Local | Client::Raw => None,
+            Client::Through => Some(beside(THROUGH)),
             Client::Quayfs => Some(quayfs()),
             Client::S3fs => Some("/usr/bin/s3fs".into()),
             Client::Rclone => Some(dev_dir().join("bin/rclone")),
@@ -128,6 +141,12 @@ impl Client {
             Client::Gcsfuse => Some(dev_dir().join("bin/gcsfuse")),
         }
     }
+}
+
+fn through_command(site: &Site<'_>) -> Command {
+    let mut command = Command::new(beside(THROUGH));
+    command.arg(site.local).arg(site.dir);
+    command
 }
 
 fn quayfs_command(site: &Site<'_>) -> Command {

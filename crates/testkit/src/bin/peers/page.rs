@@ -27,7 +27,8 @@ the same machine, through the same link. It is not asked where the emulator rath
 measured: without the link, of a slide of 1.5 GB, of large folders.
 
 In the jobs of fio the local disk reads the file in quayfs's own cache, past the mount: two copies of a file
-differ by more than is to be told, by where they lie.
+differ by more than is to be told, by where they lie. The least FUSE is a file system that does nothing but show
+the local disk's files, through the library that quayfs uses: what FUSE itself takes of a reader.
 
 Figures are medians of all turns. A peer that has taken long in a workload has fewer of them, as is said
 there. In the plots longer is better; the local disk's bars end where the best of the others does.

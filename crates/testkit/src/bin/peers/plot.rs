@@ -85,6 +85,7 @@ fn colour(client: Client) -> &'static str {
     match client {
         Client::Local => "#b0b0b0",
         Client::Raw => "#808080",
+        Client::Through => "#c0a080",
         Client::Quayfs => "#d9480f",
         Client::S3fs => "#4c6ef5",
         Client::Rclone => "#37b24d",

@@ -182,6 +182,7 @@ impl<'a> Session<'a> {
             endpoint: &endpoint,
             bucket: self.stage.bucket(self.client).name(),
             dir: &dir,
+            local: self.stage.local(),
             state: &state,
             home: &home,
         };

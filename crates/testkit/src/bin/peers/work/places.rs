@@ -60,6 +60,7 @@ fn random(title: &str, threads: &'static str, road: Road) -> Workload {
         let read = match session.client {
             Client::Raw => session.raw("cold", &["ranges", BIG, READS, GRANULE_BYTES, threads]),
             Client::Local
+            | Client::Through
             | Client::Quayfs
             | Client::S3fs
             | Client::Rclone
