@@ -1,7 +1,6 @@
 //! Answers now what needs no waiting, and later what does.
 
 use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use base::Errno;
@@ -15,13 +14,14 @@ pub(crate) fn answer(
     runtime: &Handle,
     work: impl Future<Output = Result<Reply, Error>> + Send + 'static,
 ) -> Answer {
-    let mut work: Pin<Box<dyn Future<Output = Result<Reply, Errno>> + Send>> =
-        Box::pin(async move { work.await.map_err(|error| told(&error)) });
+    let mut work = Box::pin(work);
     let _entered = runtime.enter();
     // What waits is polled again by the runtime, with a waker that wakes.
     match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(reply) => Answer::Now(reply),
-        Poll::Pending => Answer::Later(work),
+        Poll::Ready(done) => Answer::Now(done.map_err(|error| told(&error))),
+        Poll::Pending => {
+            Answer::Later(Box::pin(async move { work.await.map_err(|error| told(&error)) }))
+        }
     }
 }
 

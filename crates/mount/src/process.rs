@@ -27,13 +27,11 @@ impl Processes {
     /// The process of the thread `thread`. A thread that is gone, or of another process namespace, is
     /// taken for a process of its own.
     pub(crate) fn of(&self, thread: u32) -> u32 {
-        if is_in(thread, thread) {
-            return thread;
-        }
         let known = self.known.lock().get(&thread).copied();
         match known {
             // The number may be another thread's by now.
             Some(process) if is_in(process, thread) => process,
+            Some(_) | None if is_in(thread, thread) => thread,
             Some(_) | None => self.ask(thread),
         }
     }

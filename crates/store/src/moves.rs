@@ -242,9 +242,18 @@ pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<
         return become_cached(table, staged, guard);
     }
     // It only showed another version and was never written to: that version is still there.
-    let base = body.base.as_ref().and_then(|view| view.cached.clone());
+    let Some(base) = shown(table, body) else { return Ok(None) };
     remove(staged, guard)?;
-    Ok(base)
+    Ok(Some(base))
+}
+
+/// The version of which a file shows all, through holes or as a clone of it.
+fn shown(table: &Table, body: &Body) -> Option<Arc<Cached>> {
+    let through = body.base.as_ref().and_then(|view| view.cached.clone());
+    through.or_else(|| {
+        let origin = body.origin.as_ref().filter(|origin| origin.until == body.size)?;
+        table.lock().get(VersionName::of(&origin.identity, body.size)).cloned()
+    })
 }
 
 /// Moves a clean file into the cache. `None` if the kernel could still write to it.

@@ -59,8 +59,6 @@ pub(crate) enum Action {
     None,
     /// Record that the file has bytes that exist nowhere else, before they are written.
     RecordDirty,
-    /// Record that the file has bytes newer than the sealed ones, before they are written.
-    RecordWrittenSince,
     /// Record the frozen version.
     RecordSealed(Epoch),
     /// Let go of what kept the sealed version frozen.
@@ -80,7 +78,7 @@ impl Residency {
             (Residency::Clean, Event::Write) => (Residency::Dirty, Action::RecordDirty),
             (Residency::Dirty, Event::Write) => (Residency::Dirty, Action::None),
             (Residency::Sealed { epoch, written_since: false }, Event::Write) => {
-                (Residency::Sealed { epoch, written_since: true }, Action::RecordWrittenSince)
+                (Residency::Sealed { epoch, written_since: true }, Action::None)
             }
             (Residency::Sealed { written_since: true, .. }, Event::Write) => (self, Action::None),
 
@@ -121,12 +119,7 @@ mod tests {
         check(
             &[Event::Write, Event::Seal(1), Event::Write, Event::Write, Event::Acked(1)],
             Residency::Dirty,
-            &[
-                Action::RecordDirty,
-                Action::RecordSealed(1),
-                Action::RecordWrittenSince,
-                Action::Thaw(1),
-            ],
+            &[Action::RecordDirty, Action::RecordSealed(1), Action::Thaw(1)],
         );
     }
 
@@ -162,7 +155,6 @@ mod tests {
             &[
                 Action::RecordDirty,
                 Action::RecordSealed(1),
-                Action::RecordWrittenSince,
                 Action::RecordSealed(2),
                 Action::Thaw(2),
             ],

@@ -381,13 +381,12 @@ impl Staged {
             Action::None if next == Residency::Dirty && body.recorded == Recorded::AsSealed => {
                 self.ground.db.set_staged_state(self.id, StagedState::Open)?;
             }
+            // That there are newer bytes than the sealed ones needs no record: after a crash those are compared with
+            // their sums in any case.
             Action::None => {}
             Action::RecordDirty => {
                 self.ground.db.set_staged_state(self.id, StagedState::Open)?;
                 body.published = None;
-            }
-            Action::RecordWrittenSince => {
-                self.ground.db.set_staged_state(self.id, StagedState::WrittenSince)?;
             }
             Action::RecordSealed(_) | Action::Thaw(_) => unreachable!("{action:?} of a write"),
         }

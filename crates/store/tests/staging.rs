@@ -284,6 +284,22 @@ fn a_version_over_which_nothing_was_written_goes_as_it_came() {
 }
 
 #[test]
+fn a_complete_version_over_which_nothing_was_written_goes_as_it_came() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, 2 * GRANULE + 5);
+    let cached = complete(&store, b"v", &old);
+    // Where the disk can, it is a clone.
+    let base = Base::Over { cached: Arc::clone(&cached), bytes: old.len() as u64 };
+    let staged = store.stage(b"note", base).unwrap();
+    assert_eq!(content(&staged, &old), old);
+    let back = store.restore(&staged).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&back, &cached));
+    assert_eq!(content_of(&back), old);
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+}
+
+#[test]
 fn a_taken_version_is_the_same_file_and_can_go_back() {
     let folder = Folder::new();
     let store = folder.open();

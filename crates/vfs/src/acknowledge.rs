@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Ino;
+use futures::future::BoxFuture;
 use store::{ErrorKind, Staged};
 
 use crate::aimed::{Acknowledged, Aimed};
@@ -12,15 +13,21 @@ use crate::errno::{Error, Result};
 use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
 
-/// Files that may wait for their upload; each is an open file of this process. Beyond that a close
-/// waits for the bucket.
+/// Files that may wait for their upload; each is an open file of this process. From half of that on they wait for
+/// their turn only, beyond that a close waits for the bucket.
 const PENDING_FILES_MAX: usize = 16_384;
+
+/// With a longer upload delay who set it wants to see first what is to be uploaded: nothing shortens it.
+const HURRIED_DELAY_MAX: Duration = Duration::from_mins(1);
+
+/// A file that comes last waits no longer for what may still come before it: others wait for it.
+const LAST_DELAY_MAX: Duration = Duration::from_secs(1);
 
 impl Vfs {
     /// What was written to `file` so far is safe as a close promises it.
     pub(crate) async fn close(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         match self.options.commit {
-            Commit::Close => self.commit(file).await,
+            Commit::Close => self.commit_apart(file).await,
             Commit::Async => self.acknowledge(file).await,
         }
     }
@@ -33,11 +40,30 @@ impl Vfs {
         }
     }
 
+    /// How long the upload of `file`, which was closed, waits.
+    pub(crate) fn delay_of(&self, file: &File) -> Duration {
+        let delay = self.upload_delay();
+        if !self.is_hurried() {
+            delay
+        } else if PENDING_FILES_MAX / 2 <= self.later.len() {
+            Duration::ZERO
+        } else if self.comes_last(file) {
+            delay.min(LAST_DELAY_MAX)
+        } else {
+            delay
+        }
+    }
+
+    /// Whether uploads need not wait for all of the upload delay.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.upload_delay() <= HURRIED_DELAY_MAX
+    }
+
     /// What was written to `file` so far survives the death of this process, and is uploaded.
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         // What is barred fails there, for who closes it to hear.
         if PENDING_FILES_MAX <= self.later.len() || self.is_barred(file) {
-            return self.commit(file).await;
+            return self.commit_apart(file).await;
         }
         let sealing = file.sealing().await;
         let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
@@ -46,18 +72,23 @@ impl Vfs {
             Ok(()) => {}
             // What the kernel may write to has no room for two versions.
             Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
-                return self.commit(file).await;
+                return self.commit_apart(file).await;
             }
             Err(error) => return Err(error),
         }
         if self.namespace.is_moving(file.ino()) {
             // What was noted is of the object under its old name: nobody could finish it.
-            return self.commit(file).await;
+            return self.commit_apart(file).await;
         }
         if file.is_dirty() {
-            self.commit_after(file, self.upload_delay());
+            self.commit_after(file, self.delay_of(file));
         }
         Ok(())
+    }
+
+    /// As [`Vfs::commit`], in a box: a close that needs none does not carry its thousands of bytes about.
+    fn commit_apart<'a>(self: &'a Arc<Self>, file: &'a Arc<File>) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.commit(file))
     }
 
     async fn acknowledge_in_turn(

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use namespace::Target;
 use parking_lot::Mutex;
@@ -14,6 +15,8 @@ use transfer::Begun;
 pub(crate) struct Stream {
     /// There is something to do once the file is so long; nobody looks before.
     wake_at: AtomicU64,
+    /// Since when there is something to send, on the monotonic clock.
+    since: Mutex<Option<Duration>>,
     /// A commit waits for the task to end.
     is_stopped: AtomicBool,
     /// The id of the upload that has begun, or is about to.
@@ -35,6 +38,7 @@ impl Default for Stream {
     fn default() -> Stream {
         Stream {
             wake_at: AtomicU64::new(0),
+            since: Mutex::default(),
             is_stopped: AtomicBool::new(false),
             id: Mutex::default(),
             state: tokio::sync::Mutex::default(),
@@ -43,18 +47,26 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Whether somebody has to look at a file that reaches to `end` now. True only once.
-    pub(crate) fn wakes(&self, end: u64) -> bool {
+    /// Whether somebody has to look at a file that reaches to `end` now, and it `is_ripe`. True only once.
+    pub(crate) fn wakes(&self, end: u64, is_ripe: impl FnOnce() -> bool) -> bool {
         let wake_at = self.wake_at.load(Ordering::Relaxed);
         wake_at <= end
+            && is_ripe()
             && self
                 .wake_at
                 .compare_exchange(wake_at, u64::MAX, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
     }
 
-    /// The file is written anew.
+    /// Whether there has been something to send for so long at `now`. The first question is when that begins.
+    pub(crate) fn is_older(&self, age: Duration, now: Duration) -> bool {
+        let since = *self.since.lock().get_or_insert(now);
+        age <= now.saturating_sub(since)
+    }
+
+    /// What is written from now on is sent anew.
     pub(crate) fn restart(&self) {
+        *self.since.lock() = None;
         self.wake_at.store(0, Ordering::Release);
     }
 
@@ -104,6 +116,7 @@ impl Stopped<'_> {
     /// Takes over what was sent, and ends it here: the caller completes it or gives it up.
     pub(crate) fn take(&mut self) -> Option<Begun> {
         *self.stream.id.lock() = None;
+        self.stream.restart();
         self.state.begun.take()
     }
 }

@@ -190,6 +190,20 @@ impl Backlog {
         self.wait(Waiting { file: Arc::clone(file), delay: RETRY_DELAY_MIN }, due)
     }
 
+    /// `ino` is due at `now`, if it waits for another reason than that it failed.
+    pub(crate) fn hurry(&mut self, ino: Ino, now: Duration) -> Pushed {
+        if let Some(Busy { again: Again::At(at), .. }) = self.busy.get_mut(&ino) {
+            *at = now.min(*at);
+        }
+        let Some(place) = self.places.get(&ino).copied() else { return Pushed::InLine };
+        let waits = |waiting: &Waiting| now < place.0 && waiting.delay == RETRY_DELAY_MIN;
+        if !self.line.get(&place).is_some_and(waits) {
+            return Pushed::InLine;
+        }
+        let waiting = self.line.remove(&place).expect("it has that place");
+        self.wait(waiting, now)
+    }
+
     /// `file` is nobody's any more. What follows it under its number keeps its place.
     pub(crate) fn forget(&mut self, file: &Arc<File>) {
         if let Some(place) = self.places.get(&file.ino())

@@ -30,6 +30,17 @@ impl Vfs {
         is_any && self.namespace.path(file.ino()).is_some_and(|path| last.has_path(&path))
     }
 
+    /// What the bucket lacks of what comes before `file`, which is due, waits no longer.
+    pub(crate) fn hurry_before(self: &Arc<Self>, file: &File) {
+        if self.is_hurried()
+            && let Ok(folder) = self.namespace.parent(file.ino())
+        {
+            let mut dirty = self.files.dirty();
+            dirty.retain(|other| self.is_before(other, folder));
+            self.hurry(&dirty);
+        }
+    }
+
     /// Whether it is time for `file`, which comes last: the bucket has all else in and below its folder, or will
     /// never have it.
     pub(crate) async fn may_come(&self, file: &File) -> Result<bool> {
@@ -47,7 +58,11 @@ impl Vfs {
 
     fn lacks_others(&self, folder: Ino) -> bool {
         let dirty = self.files.dirty();
-        dirty.iter().any(|other| self.is_below(other.ino(), folder) && !self.comes_last(other))
+        dirty.iter().any(|other| self.is_before(other, folder))
+    }
+
+    fn is_before(&self, other: &File, folder: Ino) -> bool {
+        self.is_below(other.ino(), folder) && !self.comes_last(other)
     }
 
     /// `file` lost to somebody else's. It is no file any more that could fail again, so that is remembered until

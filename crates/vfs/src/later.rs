@@ -35,6 +35,15 @@ impl Vfs {
         self.see_to(pushed);
     }
 
+    /// Those of `files` that wait for the upload delay wait no longer.
+    pub(crate) fn hurry(self: &Arc<Self>, files: &[Arc<File>]) {
+        let now = self.clock.monotonic();
+        for file in files {
+            let pushed = self.later.line.lock().hurry(file.ino(), now);
+            self.see_to(pushed);
+        }
+    }
+
     fn see_to(self: &Arc<Self>, pushed: Pushed) {
         match pushed {
             Pushed::InLine => {}
@@ -81,7 +90,10 @@ impl Vfs {
         if file.is_dirty() && self.comes_last(file) {
             match self.may_come(file).await {
                 Ok(true) => {}
-                Ok(false) => return Ok(Tried::No),
+                Ok(false) => {
+                    self.hurry_before(file);
+                    return Ok(Tried::No);
+                }
                 Err(error) => {
                     let reason = format!("it comes after what failed: {error}");
                     let mut failures = self.failures.lock();

@@ -23,6 +23,9 @@ const MAGIC_3: &[u8] = b"quayfs-note-3";
 const MAGIC_2: &[u8] = b"quayfs-note-2";
 const MAGIC_1: &[u8] = b"quayfs-note-1";
 
+/// Most notes are no longer, apart from what the namespace says.
+const MOST_BYTES: usize = 512;
+
 /// The origin and destination of staged bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
@@ -68,16 +71,23 @@ impl Note {
             Condition::Absent | Condition::Always => ("absent", ""),
             Condition::Is(version) => ("is", version.as_str()),
         };
-        let mut metadata = String::new();
-        for (name, value) in &self.metadata {
-            metadata.extend([name, "=", value, "\n"]);
-        }
         let size = self.origin_bytes.map(|size| size.to_string()).unwrap_or_default();
-        let (said, after) = (hex(&self.said), self.after.join(" "));
-        let upload = &self.upload;
-        let fields = [&self.volume, upload, condition, version, &size, &said, &after, &metadata];
-        let fields = [&[MAGIC][..], &fields.map(str::as_bytes)].concat();
-        let mut bytes = fields.join(&0);
+        let after = self.after.join(" ");
+        let mut bytes = Vec::with_capacity(MOST_BYTES + 2 * self.said.len());
+        let first = [&self.volume, &self.upload, condition, version, &size];
+        for field in [MAGIC].into_iter().chain(first.map(str::as_bytes)) {
+            bytes.extend_from_slice(field);
+            bytes.push(0);
+        }
+        bytes.extend(self.said.iter().flat_map(|&byte| hex(byte)));
+        bytes.push(0);
+        bytes.extend_from_slice(after.as_bytes());
+        bytes.push(0);
+        for (name, value) in &self.metadata {
+            for part in [name, "=", value, "\n"] {
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
         bytes.push(0);
         bytes.extend_from_slice(self.key.as_bytes());
         bytes
@@ -132,9 +142,8 @@ impl Note {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+fn hex(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 0xf].map(|half| b"0123456789abcdef"[usize::from(half)])
 }
 
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {

@@ -3,7 +3,8 @@
 //! As soon as a file is longer than one part, whole parts behind its writer are sent ahead, by a task of
 //! their own; of a file that was there, those behind its end, while the store copies what was there. A
 //! commit stops the task, and sends what was not sent or was changed since. What fails here fails nobody:
-//! the commit then sends everything.
+//! the commit then sends everything. Nothing is sent before the upload delay is over, which counts from when the
+//! file became longer than a part: what is soon removed or written again costs nothing here either.
 //!
 //! ```text
 //!   written   ████████████████████████████████░░░
@@ -11,7 +12,6 @@
 //! ```
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -24,16 +24,13 @@ use crate::errno::Result;
 use crate::file::{Bytes, File, Mapped, Named};
 use crate::vfs::Vfs;
 
-/// With a longer upload delay nothing is sent ahead.
-const STREAM_DELAY_MAX: Duration = Duration::from_secs(1);
-
 /// Parts of one file that are under way at a time.
 const PARTS_MAX: usize = 8;
 
 impl Vfs {
     /// A file has grown to `end`.
     pub(crate) fn grew(&self, file: &Arc<File>, end: u64) {
-        if self.stream_from < end && !self.uploads_late() && file.stream.wakes(end) {
+        if self.stream_from < end && file.stream.wakes(end, || self.is_ripe(file)) {
             // Nothing is sent ahead any more at the end.
             let Some(vfs) = self.me.upgrade() else { return };
             let file = Arc::clone(file);
@@ -41,9 +38,10 @@ impl Vfs {
         }
     }
 
-    /// Whether what is written may well be gone before its upload is due.
-    fn uploads_late(&self) -> bool {
-        STREAM_DELAY_MAX < self.upload_delay()
+    /// Whether the upload delay of a file that is longer than a part is over.
+    fn is_ripe(&self, file: &File) -> bool {
+        let delay = self.upload_delay();
+        delay.is_zero() || file.stream.is_older(delay, self.clock.monotonic())
     }
 
     /// Sends the parts of `file` that are whole now.

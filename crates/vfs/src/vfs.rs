@@ -42,8 +42,8 @@ pub struct VfsOptions {
     pub learned: Arc<Learned>,
 }
 
-/// The upload delay of who has no reason for another.
-pub const UPLOAD_DELAY: Duration = Duration::from_millis(100);
+/// The upload delay of who has no reason for another: as long as other hosts believe what they know of names.
+pub const UPLOAD_DELAY: Duration = Duration::from_secs(1);
 
 /// What a close waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

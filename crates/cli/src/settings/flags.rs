@@ -221,8 +221,8 @@ pub(crate) struct TuningSettings {
     pub(crate) commit_last: Option<Last>,
     /// How long an upload waits after a close where --commit is async, 0s to 8760h: what is removed, renamed or written
     /// again by then costs one upload, or none. Files are brought into the bucket earlier when somebody waits for
-    /// them, or when room is needed.
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = bounds::upload_delay, allow_hyphen_values = true, help_heading = "Tuning")]
+    /// them, when room is needed, or when one of --commit-last is closed above them.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bounds::upload_delay, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) upload_delay: Duration,
     /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
     /// not tell in listings: in one hidden object per folder (keep), or not at all (off).

@@ -37,10 +37,14 @@ impl Profile {
     fn presets(self) -> &'static [(&'static str, &'static str)] {
         match self {
             // Who waits for the end of a task waits for its files once, not for each, and then looks for
-            // them on another host. A store that is away for minutes must not fail a task of hours.
-            Profile::Pipeline => {
-                &[("commit", "async"), ("metadata-ttl", "1s"), ("deadline", "10m")]
-            }
+            // them on another host. Tools write what they made again, and remove it: uploads beside them take
+            // the processors from them. A store that is away for minutes must not fail a task of hours.
+            Profile::Pipeline => &[
+                ("commit", "async"),
+                ("upload-delay", "10s"),
+                ("metadata-ttl", "1s"),
+                ("deadline", "10m"),
+            ],
             // A person would rather hear of trouble than wait.
             Profile::Interactive => {
                 &[("commit", "close"), ("metadata-ttl", "1s"), ("deadline", "20s")]

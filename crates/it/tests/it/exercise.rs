@@ -23,7 +23,8 @@ fn files_hold_what_was_written_whatever_is_done_to_them() {
 
 #[test]
 fn files_hold_what_was_written_when_closes_do_not_wait_for_the_bucket() {
-    hold_what_was_written(&["--commit", "async"], if is_long() { OPS_LONG } else { OPS_SHORT / 5 });
+    let flags = ["--commit", "async", "--upload-delay", "100ms"];
+    hold_what_was_written(&flags, if is_long() { OPS_LONG } else { OPS_SHORT / 5 });
 }
 
 fn hold_what_was_written(flags: &[&str], ops: u32) {

@@ -61,7 +61,7 @@ fn mounted(commit: Commit) -> (Bucket<'static>, Mount) {
     let plan = Plan::of(&bucket).flags(FLAGS);
     let mount = match commit {
         Commit::Close => plan.mount(),
-        Commit::Async => plan.flags(["--commit", "async"]).mount(),
+        Commit::Async => plan.flags(["--commit", "async", "--upload-delay", "100ms"]).mount(),
     };
     (bucket, mount)
 }

@@ -29,7 +29,7 @@ fn whatever_was_promised_is_in_the_bucket_whenever_the_daemon_is_killed() {
 
 #[test]
 fn whatever_was_promised_without_waiting_gets_into_the_bucket_whenever_the_daemon_is_killed() {
-    rounds(&["--commit", "async"], Kept::Later);
+    rounds(&["--commit", "async", "--upload-delay", "100ms"], Kept::Later);
 }
 
 /// Mounts with `flags`, writes, kills; all over again, with the same bucket and state folder.

@@ -76,10 +76,10 @@ impl Shared {
         parent: Ino,
         name: &Name,
     ) -> Result<Option<Version>> {
-        let prefix = self.state().tree.prefix(op, parent)?;
-        if keys::file(&prefix, name) != prefix {
+        if !keys::first_of(name).is_empty() {
             return Ok(None);
         }
+        let prefix = self.state().tree.prefix(op, parent)?;
         match self.remote.head(&prefix).await {
             Ok(meta) => Ok((meta.size == 0).then_some(meta.version)),
             Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(None),

@@ -241,11 +241,12 @@ impl Shared {
     ) -> Result<Step> {
         let now = self.clock.monotonic();
         let ttl = self.options.metadata_ttl;
-        let state = &mut *self.state();
+        let mut state = self.state();
+        let state = state.uncounted();
         let prefix = state.tree.prefix(op, parent)?;
         state.recent.used(parent);
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
-        let length = keys::check_length(&keys::file(&prefix, name));
+        let length = keys::check_length_of_file(&prefix, name);
         length.map_err(|kind| Error::name(kind, op, name))?;
         if self.changes.is_applied(parent, name) {
             return Ok(Step::Known(state.tree.child(parent, name)));
@@ -370,8 +371,12 @@ impl Shared {
             asked.map_err(|error| not_taken(op, name, error))?;
         }
         // That of its marker, too.
-        let key = if directory { keys::folder(&prefix, name) } else { keys::file(&prefix, name) };
-        keys::check_length(&key).map_err(|kind| Error::name(kind, op, name))
+        let length = if directory {
+            keys::check_length(&keys::folder(&prefix, name))
+        } else {
+            keys::check_length_of_file(&prefix, name)
+        };
+        length.map_err(|kind| Error::name(kind, op, name))
     }
 }
 

@@ -194,6 +194,12 @@ pub(super) fn check_length(key: &Key) -> Result<(), ErrorKind> {
     if fits { Ok(()) } else { Err(ErrorKind::NameTooLong) }
 }
 
+/// As [`check_length`], for the key of the file `name` in the folder `prefix`.
+pub(super) fn check_length_of_file(prefix: &Key, name: &Name) -> Result<(), ErrorKind> {
+    let fits = prefix.as_bytes().len() + part(name).len() <= KEY_BYTES_MAX;
+    if fits { Ok(()) } else { Err(ErrorKind::NameTooLong) }
+}
+
 /// A key below that of `name` in the folder `prefix`, and above nearly all others below it: where
 /// to start a page that is to begin with `name`. `None` where no such key is certain to be text.
 pub(super) fn just_below(prefix: &Key, name: &Name) -> Option<Key> {

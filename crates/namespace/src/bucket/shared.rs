@@ -67,6 +67,14 @@ pub(super) struct State {
 /// The right to look at the state, and to change it: whoever makes use of that is counted.
 pub(super) struct StateGuard<'a>(MutexGuard<'a, State>);
 
+impl StateGuard<'_> {
+    /// For who changes nothing that is said of any file, but what was asked about lately and the like: whoever writes
+    /// at the same time has no reason to look again.
+    pub(super) fn uncounted(&mut self) -> &mut State {
+        &mut self.0
+    }
+}
+
 impl Deref for StateGuard<'_> {
     type Target = State;
 

@@ -152,18 +152,21 @@ impl Tree {
         if node.as_folder().is_none() {
             return Err(Error::node(ErrorKind::NotDirectory, op, ino));
         }
-        let mut prefix = Vec::new();
+        // Where it begins, and how long it will be: with that it is made at once.
+        let (mut begins, mut bytes) = (None, 0);
         let mut names = Vec::new();
         let (mut node, mut at) = (node, ino);
         loop {
             if let Some(elsewhere) = elsewhere(at) {
-                prefix.extend(elsewhere.as_bytes());
+                bytes += elsewhere.as_bytes().len();
+                begins = Some(elsewhere);
                 break;
             }
             match &node.place {
                 Place::Root => break,
                 Place::Named { parent, name } => {
                     names.push(name);
+                    bytes += name.as_bytes().len() + 1;
                     at = *parent;
                     node = self.node(at).expect("a parent is remembered");
                 }
@@ -171,6 +174,8 @@ impl Tree {
                 Place::Replaced => return Err(Error::node(ErrorKind::Stale, op, ino)),
             }
         }
+        let mut prefix = Vec::with_capacity(bytes);
+        prefix.extend(begins.map_or(&b""[..], Key::as_bytes));
         for name in names.into_iter().rev() {
             keys::push_folder(&mut prefix, name);
         }

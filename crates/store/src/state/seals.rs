@@ -29,6 +29,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Length, checksum, and number of the record.
 const HEAD_BYTES: usize = 4 + 4 + 8;
+/// A record without what is of different length: its version, five numbers and three lengths too.
+const FIXED_BYTES: usize = HEAD_BYTES + 1 + 5 * 8 + 3 * 4;
 
 /// The version of the format of a record.
 const VERSION: u8 = 1;
@@ -245,13 +247,15 @@ fn records(file: &File, disk: &Disk) -> io::Result<Vec<(u64, NewRow)>> {
 fn encode(number: u64, row: &NewRow) -> Vec<u8> {
     // A file of which the bucket has a version has a row.
     let NewRow { id, boot, file, state, note, identity: _, epoch, size, map } = row;
-    let mut record = vec![0; 8];
+    let map = map.as_deref().unwrap_or_default();
+    let mut record = Vec::with_capacity(FIXED_BYTES + file.len() + note.len() + map.len());
+    record.extend([0; 8]);
     record.extend(number.to_le_bytes());
     record.push(VERSION);
     for field in [id, boot, state, epoch, size] {
         record.extend(field.to_le_bytes());
     }
-    for field in [file.as_bytes(), note, map.as_deref().unwrap_or_default()] {
+    for field in [file.as_bytes(), note, map] {
         // One that is longer makes a record that is too long to be written.
         record.extend(u32::try_from(field.len()).unwrap_or(u32::MAX).to_le_bytes());
         record.extend(field);

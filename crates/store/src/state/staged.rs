@@ -25,7 +25,8 @@ pub(crate) enum StagedState {
     Open,
     /// They were sealed, and are as they were then.
     Sealed,
-    /// They were sealed, and newer ones were written since.
+    /// They were sealed, and newer ones were written since, as earlier versions of this program recorded: it is looked
+    /// in any case.
     WrittenSince,
 }
 
@@ -193,13 +194,16 @@ impl Db {
         let (first, further) = split_first(pieces);
         if further.is_empty() {
             let is_recorded = self.record_ahead(id, |row| NewRow {
+                id: row.id,
+                boot: row.boot,
+                file: row.file.clone(),
                 state: StagedState::Sealed.code(),
+                identity: row.identity.clone(),
                 note: note.map_or_else(|| row.note.clone(), <[u8]>::to_vec),
                 epoch: signed(epoch),
                 size: signed(size),
                 // What was not changed since an earlier seal is as it was then.
                 map: first.map(PieceV1::encode).or_else(|| row.map.clone()).filter(|_| size > 0),
-                ..row.clone()
             });
             if is_recorded {
                 return Ok(());

@@ -190,7 +190,7 @@ impl Vfs {
         if file.is_dirty() {
             // What a failed close left; what others are still writing has their close to come.
             if !self.handles.is_written(&file) {
-                self.commit_after(&file, self.upload_delay());
+                self.commit_after(&file, self.delay_of(&file));
             }
         } else {
             self.retire(&file);

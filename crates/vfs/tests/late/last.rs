@@ -1,8 +1,9 @@
 //! Files that come last: `done`, in whichever folder.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use base::{Ino, Metrics, SystemClock};
+use base::{Clock, Ino, Metrics, SystemClock};
 use remote::fake::Op;
 use remote::{Key, Metadata};
 use store::{CacheLimit, Store};
@@ -74,6 +75,28 @@ async fn a_file_that_comes_last_is_uploaded_when_the_bucket_has_all_else_of_its_
     drop(gate);
     world.settled().await;
     assert_eq!(world.object("done").unwrap(), &b"0"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_file_that_comes_last_nothing_of_its_folder_waits_for_the_delay() {
+    for (delay, is_hurried) in [(50, true), (61, false)] {
+        let world = World::with_delay(Duration::from_secs(delay));
+        world.closed("other", b"bytes").await;
+        world.closed("done", b"0").await;
+        let begun = world.clock.monotonic();
+        for _ in 0..MANY_LOOKS {
+            if world.object("done").is_some() {
+                break;
+            }
+            // All looks together are shorter than the delay.
+            world.clock.advance(if is_hurried { Duration::from_micros(40) } else { A_WHILE });
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(world.object("other").unwrap(), &b"bytes"[..]);
+        assert_eq!(world.object("done").unwrap(), &b"0"[..]);
+        let took = world.clock.monotonic().saturating_sub(begun);
+        assert_eq!(took < Duration::from_secs(50), is_hurried);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

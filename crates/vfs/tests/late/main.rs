@@ -34,7 +34,7 @@ const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
 const ME: u32 = 100;
 
 /// Longer than uploads wait for more to come.
-const A_WHILE: Duration = Duration::from_secs(1);
+const A_WHILE: Duration = Duration::from_secs(2);
 
 /// A clock that stands still until it is moved; who sleeps waits for that.
 #[derive(Debug)]
@@ -345,6 +345,30 @@ async fn with_a_long_delay_nothing_is_uploaded_before_somebody_waits_for_it() {
     assert_eq!(world.vfs.drain().await, []);
     assert_eq!(world.object("a").unwrap(), &b"hello"[..]);
     assert_eq!(world.object("large").unwrap().len(), 4 << 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_longer_than_a_part_is_sent_ahead_when_the_delay_is_over() {
+    let world = World::with_delay(Duration::from_hours(1));
+    let (_, handle) = world.create("large").await;
+    let write = |at: u64| world.write(handle, at << 20, &[7; 1 << 20]);
+    for at in 0..4 {
+        write(at).await;
+    }
+    world.clock.advance(Duration::from_mins(59));
+    write(4).await;
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((world.bucket.sent_bytes(), world.bucket.uploads_open()), (0, 0));
+    world.clock.advance(Duration::from_mins(1));
+    let gate = world.bucket.hold(Op::UploadPart);
+    write(5).await;
+    gate.arrived(1).await;
+    drop(gate);
+    world.close(handle).await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("large").unwrap().len(), 6 << 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use super::super::mount::{Started, start, warn};
 use super::super::umount::{of_users, teller};
 use super::child::Signals;
 use crate::complain;
-use crate::settings::{Flags, Settings, Sources};
+use crate::settings::{Flags, Origin, Settings, Sources};
 
 /// What is mounted, and where.
 #[derive(Debug)]
@@ -33,21 +33,24 @@ pub(super) enum Patience {
 }
 
 impl Mounted {
-    /// Mounts `location` at `dir`, with `defaults` for settings of which nobody said anything.
+    /// Mounts `location` at `dir`, with `defaults` for settings of which nobody said anything, and `own` for those
+    /// that at most a profile says.
     pub(super) fn new(
         location: &Location,
         dir: &Path,
         flags: &Flags<Settings>,
-        defaults: &[(&str, &str)],
+        (defaults, own): (&[(&str, &str)], &[(&str, &str)]),
     ) -> Result<Mounted> {
         let sources = Sources::read(flags)?;
         warn(&sources, location)?;
         let given = sources.resolve(Some(location))?.given;
         let mut flags = flags.clone();
-        for (name, value) in defaults {
-            if !given.contains_key(*name) {
-                flags = flags.with_default(name, value);
-            }
+        for (name, value) in defaults.iter().filter(|(name, _)| !given.contains_key(*name)) {
+            flags = flags.with_default(name, value);
+        }
+        let is_own = |name| given.get(name).is_none_or(|given| given.origin == Origin::Profile);
+        for (name, value) in own.iter().filter(|(name, _)| is_own(*name)) {
+            flags = flags.with_default(name, value);
         }
         match start(location, dir, &flags, &[])? {
             Started::Mounted => Ok(Mounted { location: location.clone(), dir: dir.to_owned() }),

@@ -53,7 +53,7 @@ impl Task {
         // From here on no signal ends this process: a mount would be left behind.
         let mut signals = Signals::listen()?;
         let folder = Folder::new(self.at.as_deref())?;
-        let mounted = Mounted::new(&self.location, folder.path(), &self.flags, DEFAULTS)?;
+        let mounted = Mounted::new(&self.location, folder.path(), &self.flags, (DEFAULTS, &[]))?;
         let ended = self.in_mount(&folder, &mut signals);
         // Before what became of the command is told: its files are as important.
         mounted.end(&mut signals, Patience::UntilSignal)?;

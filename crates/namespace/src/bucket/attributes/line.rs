@@ -1,5 +1,7 @@
 //! One line of an attribute object: a name, and what deviates of it, as JSON.
 
+use std::fmt;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use base::{FileKind, Timestamp};
@@ -81,43 +83,82 @@ fn version_of(text: &str) -> Version {
 
 /// The line of an entry, without its end.
 pub(super) fn write(label: &[u8], item: &Item, usual: Usual) -> String {
-    let mut map = Map::new();
-    let mut put = |key: &str, value: Value| {
-        map.insert(key.to_owned(), value);
-    };
-    put("name", escape::text(label).into());
+    let mut object = Object::default();
+    object.put_time("atime", item.atime);
+    object.put_time("ctime", item.ctime);
+    if let Some(version) = &item.version {
+        object.put_text("etag", &version_text(version));
+    }
+    object.put_owner("gid", item.gid, usual.gid);
     if !matches!(item.kind, FileKind::File | FileKind::Directory) {
-        put("kind", kind_text(item.kind).into());
+        object.put_text("kind", kind_text(item.kind));
     }
-    if item.mode != Some(usual.mode(item.kind)) {
-        put("mode", item.mode.map_or(Value::Null, |mode| format!("{mode:o}").into()));
+    match item.mode {
+        None => object.put("mode", format_args!("null")),
+        Some(mode) if mode == usual.mode(item.kind) => {}
+        Some(mode) => object.put("mode", format_args!("\"{mode:o}\"")),
     }
-    for (key, value, usual) in [("uid", item.uid, usual.uid), ("gid", item.gid, usual.gid)] {
-        if value != Some(usual) {
-            put(key, value.map_or(Value::Null, Value::from));
-        }
-    }
-    for (key, time) in [("mtime", item.mtime), ("atime", item.atime), ("ctime", item.ctime)] {
-        if let Some(time) = time {
-            put(key, text_of(time).into());
-        }
-    }
+    object.put_time("mtime", item.mtime);
+    object.put_text("name", &escape::text(label));
     if item.rdev != 0 {
-        put("rdev", item.rdev.into());
+        object.put("rdev", format_args!("{}", item.rdev));
     }
     if let Some(target) = &item.target {
-        put("target", escape::text(target).into());
+        object.put_text("target", &escape::text(target));
     }
+    object.put_owner("uid", item.uid, usual.uid);
     if let Some(xattrs) = &item.xattrs {
-        let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {
-            (escape::text(name), escape::base64(value).into())
-        };
-        put("xattrs", Value::Object(xattrs.iter().map(xattr).collect()));
+        let mut values = Object::default();
+        for (name, value) in xattrs.iter() {
+            values.put_text(&escape::text(name), &escape::base64(value));
+        }
+        object.put("xattrs", format_args!("{}", values.end()));
     }
-    if let Some(version) = &item.version {
-        put("etag", version_text(version).into());
+    object.end()
+}
+
+/// A JSON object whose values come in the order of their keys, so that the same entries make the same text.
+#[derive(Debug, Default)]
+pub(super) struct Object(Vec<u8>);
+
+impl Object {
+    /// A value that is JSON as it is.
+    pub(super) fn put(&mut self, key: &str, value: fmt::Arguments<'_>) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.put_quoted(key);
+        write!(self.0, ":{value}").expect("memory takes all");
     }
-    Value::Object(map).to_string()
+
+    pub(super) fn put_text(&mut self, key: &str, text: &str) {
+        self.put(key, format_args!(""));
+        self.put_quoted(text);
+    }
+
+    fn put_time(&mut self, key: &str, time: Option<Timestamp>) {
+        if let Some(time) = time {
+            self.put_text(key, &text_of(time));
+        }
+    }
+
+    fn put_owner(&mut self, key: &str, value: Option<u32>, usual: u32) {
+        match value {
+            None => self.put(key, format_args!("null")),
+            Some(value) if value == usual => {}
+            Some(value) => self.put(key, format_args!("{value}")),
+        }
+    }
+
+    fn put_quoted(&mut self, text: &str) {
+        serde_json::to_writer(&mut self.0, text).expect("memory takes all");
+    }
+
+    pub(super) fn end(mut self) -> String {
+        if self.0.is_empty() {
+            self.0.push(b'{');
+        }
+        self.0.push(b'}');
+        String::from_utf8(self.0).expect("it was made of text")
+    }
 }
 
 /// The entry of a line; `None` if it is none, or one that no name can have.

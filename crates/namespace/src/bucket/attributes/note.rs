@@ -23,9 +23,15 @@ use crate::bucket::tree::Tree;
 use crate::{Error, ErrorKind, RecordId, Result};
 
 impl Shared {
-    /// Notes how `ino` looks now. When this returns, it survives the death of this process.
+    /// Notes how `ino` looks now. When this returns, it survives the death of this process, or goes with the bytes of
+    /// a file that the bucket does not have yet.
     pub(in crate::bucket) fn note(&self, ino: Ino, what: What) -> Result<()> {
-        self.note_in_memory(ino, what);
+        {
+            let mut state = self.state();
+            let Some((entry, item)) = state.tree.said_of(ino) else { return Ok(()) };
+            let noted = state.tree.note_item(entry, item, what);
+            state.tree.unrecorded.extend(noted);
+        }
         self.record_noted("note attributes", ino)
     }
 

@@ -9,7 +9,7 @@ use remote::Key;
 
 use super::item::{Item, Label};
 use super::line::Usual;
-use super::sheet::{self, Items, Text};
+use super::sheet::{self, Text};
 
 /// A change that was noted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +27,7 @@ impl Noted {
     /// The words of its record.
     pub(in crate::bucket) fn words(&self, usual: Usual) -> Vec<u8> {
         let (sign, rest) = match &self.item {
-            Some(item) => {
-                let items = Items::from([(self.label.clone(), item.clone())]);
-                (b'+', sheet::write(&items, usual).into_bytes())
-            }
+            Some(item) => (b'+', sheet::write_one(&self.label, item, usual).into_bytes()),
             None => (b'-', self.label.clone()),
         };
         let prefix = self.prefix.as_bytes();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::item::{Item, Label};
-use super::line::{self, Usual};
+use super::line::{self, Object, Usual};
 
 /// The version of the format that is written here.
 const VERSION: u64 = 1;
@@ -46,22 +46,31 @@ pub(in crate::bucket) fn write(items: &Items, usual: Usual) -> String {
     text
 }
 
+/// The text of an object with one entry.
+pub(in crate::bucket) fn write_one(label: &[u8], item: &Item, usual: Usual) -> String {
+    let mut text = first_line(usual, None);
+    text.push_str(&line::write(label, item, usual));
+    text.push('\n');
+    text
+}
+
 /// The text of an object whose entries are in others.
 pub(in crate::bucket) fn write_split(usual: Usual, id: &str) -> String {
     first_line(usual, Some(id))
 }
 
 fn first_line(usual: Usual, split: Option<&str>) -> String {
-    let mut map = Map::new();
-    map.insert(FORMAT.to_owned(), VERSION.into());
-    map.insert("uid".to_owned(), usual.uid.into());
-    map.insert("gid".to_owned(), usual.gid.into());
-    map.insert("file".to_owned(), format!("{:o}", usual.file_mode).into());
-    map.insert("folder".to_owned(), format!("{:o}", usual.folder_mode).into());
+    let Usual { uid, gid, file_mode, folder_mode } = usual;
+    let mut object = Object::default();
+    object.put("file", format_args!("\"{file_mode:o}\""));
+    object.put("folder", format_args!("\"{folder_mode:o}\""));
+    object.put("gid", format_args!("{gid}"));
+    object.put(FORMAT, format_args!("{VERSION}"));
     if let Some(id) = split {
-        map.insert("split".to_owned(), id.into());
+        object.put_text("split", id);
     }
-    format!("{}\n", Value::Object(map))
+    object.put("uid", format_args!("{uid}"));
+    object.end() + "\n"
 }
 
 /// What is in an object. Lines that make no sense are left out: others can write here, too.

@@ -17,6 +17,8 @@ const BYTES: usize = 500;
 /// As many as are measured with several at a time.
 const WRITERS: u32 = 16;
 const TURNS: usize = 5;
+/// Uploads begin while the files are still being written.
+const UPLOAD_DELAY: &str = "100ms";
 
 /// Against the least of file systems over the same library and disk, and against plain requests.
 pub(crate) fn small_files(bucket: &Bucket<'_>, kept: &mut Kept, report: &mut Report) {
@@ -59,7 +61,8 @@ fn written_late(
     report: &mut Report,
     kept: &mut Kept,
 ) -> (f64, f64) {
-    let mount = Plan::of(bucket).flags(["--commit", "async"]).mount();
+    let flags = ["--commit", "async", "--upload-delay", UPLOAD_DELAY];
+    let mount = Plan::of(bucket).flags(flags).mount();
     let dir = mount.join(format!("late-{writers}-{turn}"));
     warm(&dir);
     let started = wait::now();

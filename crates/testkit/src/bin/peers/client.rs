@@ -67,9 +67,8 @@ impl Client {
     pub(crate) fn all_but(road: Road, others: &[Client]) -> Vec<Client> {
         let is_fair = |client: Client| client != Client::Gcsfuse || road != Road::Direct;
         let reads_store = |client: Client| client != Client::Through;
-        let is_wanted = |client: &Client| {
-            !others.contains(client) && reads_store(*client) && is_fair(*client)
-        };
+        let is_wanted =
+            |client: &Client| !others.contains(client) && reads_store(*client) && is_fair(*client);
         Client::ALL.into_iter().filter(is_wanted).collect()
     }
 

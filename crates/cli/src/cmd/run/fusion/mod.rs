@@ -147,8 +147,9 @@ impl Launch {
             Leftovers::Uploaded => None,
             Leftovers::Removed => Some(("upload-delay", scratch::UPLOAD_DELAY)),
         };
-        let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).chain(late).collect();
-        let mounted = Mounted::new(&Location::All, &self.top, &self.flags, &defaults)?;
+        let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).collect();
+        let settings = (&defaults[..], late.as_slice());
+        let mounted = Mounted::new(&Location::All, &self.top, &self.flags, settings)?;
         let ended = self.in_mount(&mut signals);
         mounted.end(&mut signals, Patience::Endless)?;
         ended
