@@ -32,6 +32,9 @@ pub(super) enum Patience {
     Endless,
 }
 
+/// A setting, and its value.
+type Preset<'a> = (&'a str, &'a str);
+
 impl Mounted {
     /// Mounts `location` at `dir`, with `defaults` for settings of which nobody said anything, and `own` for those
     /// that at most a profile says.
@@ -39,7 +42,7 @@ impl Mounted {
         location: &Location,
         dir: &Path,
         flags: &Flags<Settings>,
-        (defaults, own): (&[(&str, &str)], &[(&str, &str)]),
+        (defaults, own): (&[Preset<'_>], &[Preset<'_>]),
     ) -> Result<Mounted> {
         let sources = Sources::read(flags)?;
         warn(&sources, location)?;
