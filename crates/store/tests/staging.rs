@@ -272,31 +272,21 @@ fn the_base_never_shows_beyond_the_smallest_size() {
 
 #[test]
 fn a_version_over_which_nothing_was_written_goes_as_it_came() {
-    let folder = Folder::new();
-    let store = folder.open();
-    let cached = store.cached(b"v", 3 * GRANULE_BYTES).unwrap();
-    let base = Base::Over { cached: Arc::clone(&cached), bytes: 3 * GRANULE_BYTES };
-    let staged = store.stage(b"note", base).unwrap();
-    assert!(!staged.is_dirty());
-    let back = store.restore(&staged).unwrap().unwrap();
-    assert!(Arc::ptr_eq(&back, &cached));
-    assert_eq!(folder.files("staged"), Vec::<String>::new());
-}
-
-#[test]
-fn a_complete_version_over_which_nothing_was_written_goes_as_it_came() {
-    let folder = Folder::new();
-    let store = folder.open();
     let old = bytes(1, 0, 2 * GRANULE + 5);
-    let cached = complete(&store, b"v", &old);
-    // Where the disk can, it is a clone.
-    let base = Base::Over { cached: Arc::clone(&cached), bytes: old.len() as u64 };
-    let staged = store.stage(b"note", base).unwrap();
-    assert_eq!(content(&staged, &old), old);
-    let back = store.restore(&staged).unwrap().unwrap();
-    assert!(Arc::ptr_eq(&back, &cached));
-    assert_eq!(content_of(&back), old);
-    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    let absent: fn(&Store, &[u8]) -> Arc<Cached> =
+        |store, old| store.cached(b"v", old.len() as u64).unwrap();
+    // Where the disk can, what lies over a complete version is a clone of it.
+    for version in [absent, |store, old| complete(store, b"v", old)] {
+        let folder = Folder::new();
+        let store = folder.open();
+        let cached = version(&store, &old);
+        let base = Base::Over { cached: Arc::clone(&cached), bytes: old.len() as u64 };
+        let staged = store.stage(b"note", base).unwrap();
+        assert!(!staged.is_dirty());
+        let back = store.restore(&staged).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&back, &cached));
+        assert_eq!(folder.files("staged"), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -23,6 +23,29 @@ const HURRIED_DELAY_MAX: Duration = Duration::from_mins(1);
 /// A file that comes last waits no longer for what may still come before it: others wait for it.
 const LAST_DELAY_MAX: Duration = Duration::from_secs(1);
 
+/// Whether a file comes after all else of its folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comes {
+    Last,
+    Anyhow,
+}
+
+fn is_shortened(delay: Duration) -> bool {
+    delay <= HURRIED_DELAY_MAX
+}
+
+/// How long an upload waits of the upload `delay`, when so many are `pending`.
+fn shortened(delay: Duration, pending: usize, comes: Comes) -> Duration {
+    if !is_shortened(delay) {
+        return delay;
+    }
+    match comes {
+        _ if PENDING_FILES_MAX / 2 <= pending => Duration::ZERO,
+        Comes::Last => delay.min(LAST_DELAY_MAX),
+        Comes::Anyhow => delay,
+    }
+}
+
 impl Vfs {
     /// What was written to `file` so far is safe as a close promises it.
     pub(crate) async fn close(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
@@ -42,21 +65,13 @@ impl Vfs {
 
     /// How long the upload of `file`, which was closed, waits.
     pub(crate) fn delay_of(&self, file: &File) -> Duration {
-        let delay = self.upload_delay();
-        if !self.is_hurried() {
-            delay
-        } else if PENDING_FILES_MAX / 2 <= self.later.len() {
-            Duration::ZERO
-        } else if self.comes_last(file) {
-            delay.min(LAST_DELAY_MAX)
-        } else {
-            delay
-        }
+        let comes = if self.comes_last(file) { Comes::Last } else { Comes::Anyhow };
+        shortened(self.upload_delay(), self.later.len(), comes)
     }
 
     /// Whether uploads need not wait for all of the upload delay.
     pub(crate) fn is_hurried(&self) -> bool {
-        self.upload_delay() <= HURRIED_DELAY_MAX
+        is_shortened(self.upload_delay())
     }
 
     /// What was written to `file` so far survives the death of this process, and is uploaded.
@@ -203,5 +218,31 @@ impl Vfs {
         let again = Aimed { target, said, origin, revision, ..aimed.clone() };
         self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
         Ok(again)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, PENDING_FILES_MAX, shortened};
+
+    #[test]
+    fn the_upload_delay_is_shorter_for_the_last_and_none_where_many_wait() {
+        let (short, many) = (Duration::from_secs(10), PENDING_FILES_MAX / 2);
+        assert_eq!(shortened(short, many - 1, Comes::Anyhow), short);
+        assert_eq!(shortened(short, many - 1, Comes::Last), LAST_DELAY_MAX);
+        assert_eq!(shortened(Duration::ZERO, 0, Comes::Last), Duration::ZERO);
+        for comes in [Comes::Last, Comes::Anyhow] {
+            assert_eq!(shortened(short, many, comes), Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn nothing_shortens_a_long_upload_delay() {
+        let long = HURRIED_DELAY_MAX + Duration::from_secs(1);
+        for comes in [Comes::Last, Comes::Anyhow] {
+            assert_eq!(shortened(long, PENDING_FILES_MAX, comes), long);
+        }
     }
 }

@@ -121,17 +121,16 @@ fn what_is_no_output_is_not_uploaded_where_it_is_to_be_kept_local() {
     let bucket = MinIo::shared().bucket();
     bucket.put("data/in.txt", b"input\n");
     let launcher = Launcher::of(&bucket);
-    // Longer than uploads wait otherwise, also where the profile says how long.
+    // Longer than uploads wait otherwise.
     let body = format!(
-        "mkdir -p tmp/deep made; cp in.txt tmp/deep/scratch; seq 100000 > tmp/large; sleep 11\n\
+        "mkdir -p tmp/deep made; cp in.txt tmp/deep/scratch; seq 100000 > tmp/large; sleep 1\n\
          {} status --json \"$QUAYFS_MOUNT\" > made/status.txt\n\
          cat in.txt tmp/deep/scratch > made/out.txt; exit 3",
         testkit::quayfs().display()
     );
     let stage = "    ln -s TOP/data/in.txt in.txt";
     let mut task = launcher.task(&bucket, &["made/*.txt"], stage, &body);
-    task.env("QUAYFS_PROFILE", "pipeline").env("QUAYFS_KEEP_LOCAL", "true");
-    let ran = run(&mut task, WITHIN);
+    let ran = run(task.env("QUAYFS_KEEP_LOCAL", "true"), WITHIN);
     assert_eq!(ran.status.code(), Some(3), "{}", ran.report());
     assert_eq!(get(&bucket, "made/out.txt").as_deref(), Some("input\ninput\n"));
     assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("3"));

@@ -102,6 +102,18 @@ fn a_file_written_here_is_read_without_the_daemon_and_without_a_download() {
     assert_eq!((mount.counter("fuse_reads"), mount.counter("remote_gets")), (0, 0));
 }
 
+/// What `writer` writes is at once what is read and mapped through `reader`; `bytes` are those of the file, before
+/// and after.
+fn edits_are_seen(writer: &File, reader: &File, bytes: &mut [u8]) {
+    let map = SharedMap::readable(reader, LEN);
+    for at in [0, 777_777, LEN - 4] {
+        writer.write_all_at(b"edit", at as u64).unwrap();
+        bytes[at..at + 4].copy_from_slice(b"edit");
+        assert!(read_at(reader, 0, LEN).unwrap() == bytes, "read after the write at {at}");
+        assert!(map.bytes() == bytes, "mapped after the write at {at}");
+    }
+}
+
 #[test]
 fn a_file_that_is_being_written_is_read_without_the_daemon() {
     let (bucket, mount) = mounted();
@@ -111,16 +123,10 @@ fn a_file_that_is_being_written_is_read_without_the_daemon() {
     writer.write_all_at(&bytes, 0).unwrap();
     let before = mount.counter("fuse_reads");
     let reader = opened_in_passthrough(&mount);
-    let map = SharedMap::readable(&reader, LEN);
-    for at in [0, 777_777, LEN - 4] {
-        writer.write_all_at(b"edit", at as u64).unwrap();
-        bytes[at..at + 4].copy_from_slice(b"edit");
-        assert!(read_at(&reader, 0, LEN).unwrap() == bytes, "read after the write at {at}");
-        assert!(map.bytes() == bytes, "mapped after the write at {at}");
-    }
+    edits_are_seen(&writer, &reader, &mut bytes);
     // Others who write join, and the first reader's going changes nothing for them.
     let second = OpenOptions::new().append(true).open(&path).unwrap();
-    drop((map, reader));
+    drop(reader);
     let third = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     (&second).write_all(b"appended").unwrap();
     writer.write_all_at(b"first", 100).unwrap();
@@ -148,14 +154,8 @@ fn without_passthrough_a_file_that_is_being_written_is_read_as_it_is() {
     let mut bytes = noise(5, LEN);
     writer.write_all_at(&bytes, 0).unwrap();
     let reader = File::open(&path).unwrap();
-    let map = SharedMap::readable(&reader, LEN);
-    for at in [0, 777_777, LEN - 4] {
-        writer.write_all_at(b"edit", at as u64).unwrap();
-        bytes[at..at + 4].copy_from_slice(b"edit");
-        assert!(read_at(&reader, 0, LEN).unwrap() == bytes, "read after the write at {at}");
-        assert!(map.bytes() == bytes, "mapped after the write at {at}");
-    }
-    drop((map, reader));
+    edits_are_seen(&writer, &reader, &mut bytes);
+    drop(reader);
     close(writer).unwrap();
     assert!(bucket.get("file").unwrap() == bytes, "the object");
 }

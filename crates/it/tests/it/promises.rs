@@ -29,6 +29,7 @@ fn whatever_was_promised_is_in_the_bucket_whenever_the_daemon_is_killed() {
 
 #[test]
 fn whatever_was_promised_without_waiting_gets_into_the_bucket_whenever_the_daemon_is_killed() {
+    // Soon enough that many a daemon dies while it uploads.
     rounds(&["--commit", "async", "--upload-delay", "100ms"], Kept::Later);
 }
 

@@ -35,6 +35,19 @@ pub(super) enum Patience {
 /// A setting, and its value.
 type Preset<'a> = (&'a str, &'a str);
 
+/// Those of `defaults` of which nobody said anything, and those of `own` of which at most a profile does.
+fn unsaid<'a, 'b>(
+    origin: impl Fn(&str) -> Option<&'b Origin>,
+    defaults: &[Preset<'a>],
+    own: &[Preset<'a>],
+) -> Vec<Preset<'a>> {
+    let is_unsaid = |(name, _): &&Preset<'_>| origin(name).is_none();
+    let is_own =
+        |(name, _): &&Preset<'_>| origin(name).is_none_or(|origin| *origin == Origin::Profile);
+    let defaults = defaults.iter().filter(is_unsaid);
+    defaults.chain(own.iter().filter(is_own)).copied().collect()
+}
+
 impl Mounted {
     /// Mounts `location` at `dir`, with `defaults` for settings of which nobody said anything, and `own` for those
     /// that at most a profile says.
@@ -47,12 +60,9 @@ impl Mounted {
         let sources = Sources::read(flags)?;
         warn(&sources, location)?;
         let given = sources.resolve(Some(location))?.given;
+        let origin = |name: &str| given.get(name).map(|given| &given.origin);
         let mut flags = flags.clone();
-        for (name, value) in defaults.iter().filter(|(name, _)| !given.contains_key(*name)) {
-            flags = flags.with_default(name, value);
-        }
-        let is_own = |name| given.get(name).is_none_or(|given| given.origin == Origin::Profile);
-        for (name, value) in own.iter().filter(|(name, _)| is_own(*name)) {
+        for (name, value) in unsaid(origin, defaults, own) {
             flags = flags.with_default(name, value);
         }
         match start(location, dir, &flags, &[])? {
@@ -164,4 +174,19 @@ fn end_daemon(dir: &Path) -> Result<()> {
     // It uploads what was written meanwhile, however long that takes.
     while poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) == Err(Errno::INTR) {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unsaid;
+    use crate::settings::Origin;
+
+    #[test]
+    fn what_is_its_own_is_stronger_than_a_profile_and_weaker_than_a_person() {
+        let (defaults, own) = ([("commit", "async")], [("upload-delay", "8760h")]);
+        let settings = |origin: Option<&Origin>| unsaid(|_| origin, &defaults, &own);
+        assert_eq!(settings(None), [defaults[0], own[0]]);
+        assert_eq!(settings(Some(&Origin::Profile)), own);
+        assert_eq!(settings(Some(&Origin::Flag)), []);
+    }
 }
