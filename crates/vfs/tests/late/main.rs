@@ -351,7 +351,8 @@ async fn with_a_long_delay_nothing_is_uploaded_before_somebody_waits_for_it() {
 async fn what_is_longer_than_a_part_is_sent_ahead_when_the_delay_is_over() {
     let world = World::with_delay(Duration::from_hours(1));
     let (_, handle) = world.create("large").await;
-    let write = |at: u64| world.write(handle, at << 20, &[7; 1 << 20]);
+    let bytes = vec![7; 1 << 20];
+    let write = |at: u64| world.write(handle, at << 20, &bytes);
     for at in 0..4 {
         write(at).await;
     }
