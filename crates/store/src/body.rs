@@ -51,8 +51,10 @@ pub(crate) struct Body {
 /// What the record says of a staged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// They are as they were sealed.
+    /// They are as they were sealed, with a checksum of each.
     AsSealed,
+    /// They are as they were sealed, and those that showed through from the base then have no checksum.
+    AsSealedOverBase,
     /// Something else.
     Otherwise,
 }

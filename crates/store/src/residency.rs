@@ -59,6 +59,9 @@ pub(crate) enum Action {
     None,
     /// Record that the file has bytes that exist nowhere else, before they are written.
     RecordDirty,
+    /// Record that the file has bytes newer than the sealed ones, before they are written, unless the checksums of
+    /// those will tell.
+    RecordWrittenSince,
     /// Record the frozen version.
     RecordSealed(Epoch),
     /// Let go of what kept the sealed version frozen.
@@ -78,7 +81,7 @@ impl Residency {
             (Residency::Clean, Event::Write) => (Residency::Dirty, Action::RecordDirty),
             (Residency::Dirty, Event::Write) => (Residency::Dirty, Action::None),
             (Residency::Sealed { epoch, written_since: false }, Event::Write) => {
-                (Residency::Sealed { epoch, written_since: true }, Action::None)
+                (Residency::Sealed { epoch, written_since: true }, Action::RecordWrittenSince)
             }
             (Residency::Sealed { written_since: true, .. }, Event::Write) => (self, Action::None),
 
@@ -119,7 +122,12 @@ mod tests {
         check(
             &[Event::Write, Event::Seal(1), Event::Write, Event::Write, Event::Acked(1)],
             Residency::Dirty,
-            &[Action::RecordDirty, Action::RecordSealed(1), Action::Thaw(1)],
+            &[
+                Action::RecordDirty,
+                Action::RecordSealed(1),
+                Action::RecordWrittenSince,
+                Action::Thaw(1),
+            ],
         );
     }
 
@@ -155,6 +163,7 @@ mod tests {
             &[
                 Action::RecordDirty,
                 Action::RecordSealed(1),
+                Action::RecordWrittenSince,
                 Action::RecordSealed(2),
                 Action::Thaw(2),
             ],

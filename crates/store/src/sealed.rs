@@ -118,14 +118,16 @@ impl Staged {
         body.residency = next;
         body.published = None;
         body.epoch = epoch;
-        body.recorded = Recorded::AsSealed;
         let size = body.size;
         let (unchanged, missing) = (body.unchanged(), body.missing_all());
         let origin = body.origin.as_ref().map(|origin| origin.identity.clone());
         let moment = body.now;
         body.now += 1;
         if missing.is_empty() {
+            body.recorded = Recorded::AsSealed;
             body.base = None;
+        } else {
+            body.recorded = Recorded::AsSealedOverBase;
         }
         drop(guard);
         let staged = Arc::clone(self);

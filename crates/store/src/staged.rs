@@ -378,12 +378,15 @@ impl Staged {
         let (next, action) = body.residency.step(Event::Write);
         match action {
             // The sealed version was rejected, and nothing keeps what of it is overwritten now.
-            Action::None if next == Residency::Dirty && body.recorded == Recorded::AsSealed => {
+            Action::None if next == Residency::Dirty && body.recorded != Recorded::Otherwise => {
                 self.ground.db.set_staged_state(self.id, StagedState::Open)?;
             }
-            // That there are newer bytes than the sealed ones needs no record: after a crash those are compared with
-            // their sums in any case.
-            Action::None => {}
+            // After a crash the sealed bytes are compared with their sums, which tells of newer ones, but what showed
+            // through from the base has none.
+            Action::RecordWrittenSince if body.recorded == Recorded::AsSealedOverBase => {
+                self.ground.db.set_staged_state(self.id, StagedState::WrittenSince)?;
+            }
+            Action::RecordWrittenSince | Action::None => {}
             Action::RecordDirty => {
                 self.ground.db.set_staged_state(self.id, StagedState::Open)?;
                 body.published = None;

@@ -383,6 +383,8 @@ fn what_a_sealed_version_left_in_its_base_is_known_to_be_there_after_a_crash() {
 
     let store = folder.open();
     let orphans = store.orphans().unwrap();
+    let newer = orphans.iter().find(|orphan| orphan.state == OrphanState::Open).unwrap();
+    assert!(content(&newer.staged, &old)[3 * GRANULE + 5..].starts_with(b"later"));
     let orphan = orphans.iter().find(|orphan| orphan.state == OrphanState::Sealed).unwrap();
     let sealed = orphan.staged.seal().unwrap();
     let all = range(0, old.len());
@@ -393,6 +395,24 @@ fn what_a_sealed_version_left_in_its_base_is_known_to_be_there_after_a_crash() {
     sealed.read(GRANULE_BYTES, &mut buf).unwrap();
     assert_eq!(buf[5..11], *b"sealed");
     assert_eq!(buf[11..], old[GRANULE + 11..2 * GRANULE]);
+}
+
+#[test]
+fn a_sealed_file_is_damaged_if_it_is_shorter_and_not_if_something_was_written_since() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    write(&staged, &[], 0, b"sealed");
+    let sealed = staged.seal().unwrap();
+    write(&staged, &[], 6, b" and more");
+    drop((sealed, staged, store));
+    assert_eq!(quayfs_store::check(&folder.path()).unwrap(), Vec::new());
+
+    let name = folder.files("staged").pop().unwrap();
+    let path = folder.path().join("staged").join(name);
+    std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(5).unwrap();
+    let flaws = quayfs_store::check(&folder.path()).unwrap();
+    assert!(flaws.len() == 1 && flaws[0].what.contains("sealed with 6 bytes"), "{flaws:?}");
 }
 
 #[test]

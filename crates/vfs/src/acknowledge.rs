@@ -76,8 +76,10 @@ impl Vfs {
 
     /// What was written to `file` so far survives the death of this process, and is uploaded.
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
-        // What is barred fails there, for who closes it to hear.
-        if PENDING_FILES_MAX <= self.later.len() || self.is_barred(file) {
+        // One that comes last does not come before its turn for that. What is barred fails there, for who closes it
+        // to hear.
+        let is_full = PENDING_FILES_MAX <= self.later.len() && !self.comes_last(file);
+        if is_full || self.is_barred(file) {
             return self.commit_apart(file).await;
         }
         let sealing = file.sealing().await;

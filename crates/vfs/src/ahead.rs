@@ -64,10 +64,10 @@ impl Stream {
         age <= now.saturating_sub(since)
     }
 
-    /// What is written from now on is sent anew.
+    /// The file begins anew, and so does the time for which there has been something to send.
     pub(crate) fn restart(&self) {
         *self.since.lock() = None;
-        self.wake_at.store(0, Ordering::Release);
+        self.wake_at(0);
     }
 
     /// Somebody has to look at the file once it reaches to `end`.
@@ -116,7 +116,7 @@ impl Stopped<'_> {
     /// Takes over what was sent, and ends it here: the caller completes it or gives it up.
     pub(crate) fn take(&mut self) -> Option<Begun> {
         *self.stream.id.lock() = None;
-        self.stream.restart();
+        self.stream.wake_at(0);
         self.state.begun.take()
     }
 }

@@ -30,39 +30,27 @@ impl Vfs {
         is_any && self.namespace.path(file.ino()).is_some_and(|path| last.has_path(&path))
     }
 
-    /// What the bucket lacks of what comes before `file`, which is due, waits no longer.
-    pub(crate) fn hurry_before(self: &Arc<Self>, file: &File) {
-        if self.is_hurried()
-            && let Ok(folder) = self.namespace.parent(file.ino())
-        {
-            let mut dirty = self.files.dirty();
-            dirty.retain(|other| self.is_before(other, folder));
-            self.hurry(&dirty);
-        }
-    }
-
-    /// Whether it is time for `file`, which comes last: the bucket has all else in and below its folder, or will
-    /// never have it.
-    pub(crate) async fn may_come(&self, file: &File) -> Result<bool> {
-        let Ok(folder) = self.namespace.parent(file.ino()) else { return Ok(true) };
+    /// What `file`, which comes last, has to wait for: files in and below its folder that the bucket lacks. None if
+    /// it is time for it, also because the bucket will never have all of them.
+    pub(crate) async fn comes_after(&self, file: &File) -> Result<Vec<Arc<File>>> {
+        let Ok(folder) = self.namespace.parent(file.ino()) else { return Ok(Vec::new()) };
         if self.has_lost(folder) {
-            return Ok(true);
+            return Ok(Vec::new());
         }
-        if self.lacks_others(folder) {
-            return Ok(false);
+        let lacking = self.lacking(folder);
+        if !lacking.is_empty() {
+            return Ok(lacking);
         }
         // Links, folders and other names.
         self.namespace.sync_below(folder).await?;
-        Ok(!self.lacks_others(folder))
+        Ok(self.lacking(folder))
     }
 
-    fn lacks_others(&self, folder: Ino) -> bool {
-        let dirty = self.files.dirty();
-        dirty.iter().any(|other| self.is_before(other, folder))
-    }
-
-    fn is_before(&self, other: &File, folder: Ino) -> bool {
-        self.is_below(other.ino(), folder) && !self.comes_last(other)
+    /// The files in and below `folder` that the bucket lacks, but for those that come last.
+    fn lacking(&self, folder: Ino) -> Vec<Arc<File>> {
+        let mut dirty = self.files.dirty();
+        dirty.retain(|other| self.is_below(other.ino(), folder) && !self.comes_last(other));
+        dirty
     }
 
     /// `file` lost to somebody else's. It is no file any more that could fail again, so that is remembered until

@@ -14,7 +14,7 @@ use crate::vfs::Vfs;
 
 /// Whether a file's turn had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tried {
+pub(crate) enum Tried {
     Yes,
     No,
     /// It did not, because what comes before it failed.
@@ -35,8 +35,11 @@ impl Vfs {
         self.see_to(pushed);
     }
 
-    /// Those of `files` that wait for the upload delay wait no longer.
-    pub(crate) fn hurry(self: &Arc<Self>, files: &[Arc<File>]) {
+    /// Those of `files` that wait for the upload delay wait no longer, unless it is a long one.
+    fn hurry(self: &Arc<Self>, files: &[Arc<File>]) {
+        if !self.is_hurried() {
+            return;
+        }
         let now = self.clock.monotonic();
         for file in files {
             let pushed = self.later.line.lock().hurry(file.ino(), now);
@@ -86,12 +89,15 @@ impl Vfs {
     }
 
     /// As [`Vfs::commit_in_background`], if the bucket has all that comes before.
-    async fn commit_in_its_turn(self: &Arc<Self>, file: &Arc<File>) -> Result<Tried, Error> {
+    pub(crate) async fn commit_in_its_turn(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+    ) -> Result<Tried, Error> {
         if file.is_dirty() && self.comes_last(file) {
-            match self.may_come(file).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.hurry_before(file);
+            match self.comes_after(file).await {
+                Ok(first) if first.is_empty() => {}
+                Ok(first) => {
+                    self.hurry(&first);
                     return Ok(Tried::No);
                 }
                 Err(error) => {

@@ -188,21 +188,21 @@ impl Vfs {
             Some(Standing::Busy)
         } else if !self.handles.is_written(file) || file.acknowledged.lock().is_some() {
             Some(Standing::Closed)
-        } else if self.uploader.copies_parts() && !file.is_mapped() {
+        } else if self.uploader.copies_parts() && !file.is_mapped() && !self.comes_last(file) {
             Some(Standing::Open(weight))
         } else {
             None
         }
     }
 
-    /// Until a file that nobody writes is in the bucket, or has failed to get there. Does not end early
-    /// when it is dropped.
+    /// Until a file that nobody writes is in the bucket, or has failed to get there, or has to wait for others. Does
+    /// not end early when it is dropped.
     fn brought(self: &Arc<Self>, file: Arc<File>) -> BoxFuture<'static, ()> {
         let vfs = Arc::clone(self);
         async move {
             let runtime = vfs.runtime.clone();
             let bringing = runtime.spawn(async move {
-                if let Err(error) = vfs.commit_in_background(&file).await {
+                if let Err(error) = vfs.commit_in_its_turn(&file).await {
                     tracing::warn!(ino = %file.ino(), %error, "an upload to make room failed");
                 }
             });

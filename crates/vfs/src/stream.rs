@@ -55,8 +55,9 @@ impl Vfs {
                 return;
             }
         };
-        drop(state);
+        // In its turn: a commit may begin anew right after it.
         file.stream.wake_at(wake_at);
+        drop(state);
         // It may have grown while nobody was to look.
         self.grew(file, file.size());
     }

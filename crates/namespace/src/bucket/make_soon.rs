@@ -18,7 +18,7 @@ use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::{Shared, State};
 use crate::{Entry, Error, ErrorKind, NewNode, RecordId, Result};
 
-/// How long what was made waits before it is sent, as files do.
+/// How long what was made waits before it is sent.
 pub(super) const SEND_DELAY: Duration = Duration::from_millis(100);
 
 /// Where an object is.

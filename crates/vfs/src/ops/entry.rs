@@ -84,13 +84,19 @@ impl Vfs {
             moving.replaces.lock().clone_from(&replaced);
         }
         let renamed = self.namespace.rename((from.0, &from.1), (to.0, &to.1), mode).await;
-        if let Some(moving) = moving {
+        if let Some(moving) = &moving {
             *moving.replaces.lock() = None;
         }
         match renamed {
             Ok(gone) => {
                 if let Some(gone) = gone {
                     self.unname(gone);
+                }
+                // Under its new name it may be one for which others wait.
+                if let Some(moving) = moving
+                    && moving.acknowledged.lock().is_some()
+                {
+                    self.commit_after(&moving, self.delay_of(&moving));
                 }
                 Ok(())
             }

@@ -26,7 +26,7 @@ impl Vfs {
             return self.close(&handle.file).await;
         }
         if handle.file.is_dirty() {
-            self.commit_after(&handle.file, self.upload_delay());
+            self.commit_after(&handle.file, self.delay_of(&handle.file));
         }
         Ok(())
     }

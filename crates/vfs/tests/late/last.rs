@@ -9,7 +9,7 @@ use remote::{Key, Metadata};
 use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
 
-use super::{A_WHILE, Grave, ME, NODE, OWNER, World, killed, name};
+use super::{A_WHILE, DirtyLimit, Grave, ME, NODE, OWNER, Setup, World, killed, name};
 
 /// Looks at what must not happen.
 const LOOKS: usize = 20;
@@ -97,6 +97,33 @@ async fn with_a_file_that_comes_last_nothing_of_its_folder_waits_for_the_delay()
         let took = world.clock.monotonic().saturating_sub(begun);
         assert_eq!(took < Duration::from_secs(50), is_hurried);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_renamed_to_one_that_comes_last_waits_no_longer_than_such_a_one() {
+    let world = World::with_delay(Duration::from_secs(50));
+    world.closed("done.tmp", b"0").await;
+    let begun = world.clock.monotonic();
+    world.rename("done.tmp", "done").await;
+    while world.object("done").is_none() {
+        world.clock.advance(Duration::from_micros(40));
+        tokio::task::yield_now().await;
+    }
+    assert!(world.clock.monotonic().saturating_sub(begun) < Duration::from_secs(50));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_who_need_room_do_not_bring_what_comes_last_before_its_turn() {
+    let dirty_limit = DirtyLimit::Bytes(1 << 20);
+    let world = World::with(Setup { dirty_limit, upload_delay: Duration::from_hours(1) });
+    world.closed("done", b"0").await;
+    let (_, handle) = world.create("other").await;
+    world.write(handle, 0, &vec![7; 1 << 20]).await;
+    // Nothing could be freed, and the limit has yielded.
+    assert!(world.vfs.has_room() && world.object("done").is_none());
+    world.close(handle).await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert!(world.object("other").is_some() && world.object("done").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -119,11 +119,24 @@ impl Ledger for Memory {
     fn set_number(&self, _path: &[u8], _number: Option<Ino>) {}
 }
 
+/// What differs between the tests' mounts.
+#[derive(Clone, Copy)]
+struct Setup {
+    upload_delay: Duration,
+    dirty_limit: DirtyLimit,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup { upload_delay: vfs::UPLOAD_DELAY, dirty_limit: DirtyLimit::default() }
+    }
+}
+
 fn file_system(
     bucket: &Fake,
     clock: &Arc<StillClock>,
     ledger: &Arc<Memory>,
-    (dir, upload_delay): (&Path, Duration),
+    (dir, setup): (&Path, Setup),
 ) -> (Arc<Bucket>, Arc<Vfs>) {
     let clock: Arc<dyn Clock> = Arc::clone(clock) as _;
     let metrics = Arc::new(Metrics::new());
@@ -153,8 +166,8 @@ fn file_system(
         volume: "fake://b".to_owned(),
         file_bytes_max: 1 << 40,
         commit: Commit::Async,
-        dirty_limit: DirtyLimit::default(),
-        upload_delay,
+        dirty_limit: setup.dirty_limit,
+        upload_delay: setup.upload_delay,
         last: Last::named(vec![name("done")]),
         learned: Arc::default(),
     };
@@ -165,13 +178,17 @@ fn file_system(
 
 impl World {
     fn new() -> World {
-        World::with_delay(vfs::UPLOAD_DELAY)
+        World::with(Setup::default())
     }
 
-    fn with_delay(delay: Duration) -> World {
+    fn with_delay(upload_delay: Duration) -> World {
+        World::with(Setup { upload_delay, ..Setup::default() })
+    }
+
+    fn with(setup: Setup) -> World {
         let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
         let (clock, ledger) = (Arc::new(StillClock::new()), Arc::new(Memory::default()));
-        let (_, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), delay));
+        let (_, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), setup));
         World { bucket, clock, ledger, vfs, dir }
     }
 
@@ -257,7 +274,7 @@ impl Grave {
     /// Another process finds it.
     async fn rise(self) -> (World, vfs::Recovered) {
         let Grave { bucket, clock, ledger, dir } = self;
-        let place = (dir.path(), vfs::UPLOAD_DELAY);
+        let place = (dir.path(), Setup::default());
         let (names, vfs) = file_system(&bucket, &clock, &ledger, place);
         assert_eq!(names.replay(ledger.left()).await.waiting, 0);
         let recovered = vfs.recover().await.unwrap();
@@ -605,7 +622,8 @@ fn what_was_closed_below_a_renamed_folder_is_under_its_new_name_although_its_rec
     let runtime = Runtime::new().unwrap();
     let grave = runtime.block_on(async {
         let Grave { bucket, clock, ledger, dir } = grave;
-        let (names, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), vfs::UPLOAD_DELAY));
+        let place = (dir.path(), Setup::default());
+        let (names, vfs) = file_system(&bucket, &clock, &ledger, place);
         assert_eq!(names.replay(ledger.left()).await.waiting, 0);
         drop(vfs);
         Grave { bucket, clock, ledger, dir }
