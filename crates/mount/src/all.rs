@@ -1,5 +1,5 @@
-//! All buckets at once: `s3/<bucket>`, `gs/<bucket>` and `az/<account>/<container>`, each a volume that is
-//! attached when its name is first looked up.
+//! All buckets at once: `s3/<bucket>`, `gs/<bucket>` and `az/<account>/<container>`, or `az/<container>` of one
+//! account, each a volume that is attached when its name is first looked up.
 //!
 //! The folders above the buckets are of this module; all else goes to the volume that the inode number
 //! belongs to, which knows nothing of others.
@@ -70,7 +70,7 @@ impl AllBuckets {
         let owner = crate::assemble::owner(config);
         AllBuckets {
             volumes,
-            folders: Arc::default(),
+            folders: Arc::new(Folders::with_account(config.azure_account.clone())),
             attach,
             catalog,
             ttl: config.metadata_ttl,

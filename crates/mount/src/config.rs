@@ -36,6 +36,8 @@ pub struct Config {
     pub gcs: GcsSettings,
     /// How to reach Azure Blob Storage.
     pub azure: AzureSettings,
+    /// The only storage account that a mount of all buckets shows.
+    pub azure_account: Option<String>,
     /// Whose certificates are believed, by all stores.
     pub authorities: Authorities,
     /// Whether changes are allowed.

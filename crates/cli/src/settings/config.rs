@@ -31,6 +31,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         insight: insight(settings, &location),
         gcs: credentials::gcs(store, &location)?,
         azure: credentials::azure(store, &location)?,
+        azure_account: store.azure_account.clone(),
         location,
         dir: std::path::absolute(dir).with_context(|| format!("{}: not a path", dir.display()))?,
         s3: s3(store)?,
@@ -150,11 +151,13 @@ fn check_endpoint(url: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// The names under which AWS's own tools look for it.
+/// The names under which AWS's own tools look for it, and the one by which Nextflow tells its tasks. For others the
+/// last one is a host, without a scheme: that is none of ours.
 #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
 fn endpoint_of_environment() -> Option<String> {
-    let names = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
-    names.into_iter().find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()))
+    let named = |name: &&str| std::env::var(name).ok().filter(|url| !url.is_empty());
+    let own = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().find_map(named);
+    own.or_else(|| named(&"AWS_S3_ENDPOINT").filter(|url| url.contains("://")))
 }
 
 #[cfg(test)]

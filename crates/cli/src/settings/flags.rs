@@ -84,7 +84,7 @@ pub(crate) struct ReachSettings {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreSettings {
     /// URL of a service other than the cloud's own [default: AWS_ENDPOINT_URL_S3 or
-    /// AWS_ENDPOINT_URL; STORAGE_EMULATOR_HOST for gs://].
+    /// AWS_ENDPOINT_URL or AWS_S3_ENDPOINT; STORAGE_EMULATOR_HOST for gs://].
     #[arg(long, value_name = "URL", help_heading = "Store")]
     pub(crate) endpoint: Option<String>,
     /// Region of the bucket [default: from the environment or AWS profile].
@@ -111,6 +111,9 @@ pub(crate) struct StoreSettings {
         conflicts_with = "anonymous"
     )]
     pub(crate) azure_credentials_file: Option<PathBuf>,
+    /// With --all, show the containers of this storage account only, as az/<container>.
+    #[arg(long, value_name = "ACCOUNT", help_heading = "Google and Azure")]
+    pub(crate) azure_account: Option<String>,
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,

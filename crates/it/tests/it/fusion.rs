@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Bucket, Finished, MinIo, Plan, Scratch, mounted_at, noise, run, wait};
+use testkit::{
+    Bucket, Cloud, Emulator, Finished, MinIo, Plan, Scratch, mounted_at, noise, run, wait,
+};
 
 const WITHIN: Duration = Duration::from_mins(1);
 /// When not the command failed, but the launcher.
@@ -28,7 +30,8 @@ impl Launcher {
         let plan = Plan::of(bucket);
         let state = plan.state().to_str().unwrap().to_owned();
         let plan = plan
-            .env("AWS_ENDPOINT_URL", bucket.endpoint())
+            // As Nextflow names it.
+            .env("AWS_S3_ENDPOINT", bucket.endpoint())
             .env("AWS_REGION", "us-east-1")
             .env("QUAYFS_PATH_STYLE", "true")
             .env("QUAYFS_CACHE_DIR", &state)
@@ -52,7 +55,7 @@ impl Launcher {
 
     /// The folder of the task.
     fn work(&self, bucket: &Bucket<'_>) -> PathBuf {
-        self.top().join("s3").join(bucket.name()).join(WORK)
+        self.top().join(store(bucket)).join(bucket.name()).join(WORK)
     }
 
     /// Puts a script into the folder of the task as Nextflow does, with the lines that name its inputs and
@@ -61,8 +64,8 @@ impl Launcher {
         let work = self.work(bucket);
         let outputs: Vec<String> = outputs.iter().map(|name| format!("### - '{name}'\n")).collect();
         let outputs = outputs.concat();
-        let stage =
-            stage.replace("TOP", self.top().join("s3").join(bucket.name()).to_str().unwrap());
+        let stage = stage
+            .replace("TOP", self.top().join(store(bucket)).join(bucket.name()).to_str().unwrap());
         let script = format!(
             "#!/bin/bash\n### ---\n### name: 'task'\n### outputs:\n{outputs}### ...\n\
              nxf_stage() {{\n    true\n{stage}\n}}\ntrap 'printf $? > .exitcode' EXIT\n\
@@ -91,6 +94,11 @@ impl Drop for Launcher {
     }
 }
 
+/// The folder of such buckets.
+fn store(bucket: &Bucket<'_>) -> String {
+    bucket.url().split_once("://").unwrap().0.to_owned()
+}
+
 fn get(bucket: &Bucket<'_>, name: &str) -> Option<String> {
     let bytes = bucket.get(&format!("{WORK}/{name}"))?;
     Some(String::from_utf8(bytes).unwrap())
@@ -114,6 +122,31 @@ fn a_task_is_in_the_bucket_when_its_launcher_has_ended() {
         assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
     }
     assert_eq!(get(&bucket, "small"), None);
+}
+
+#[test]
+fn tasks_run_on_every_store_under_the_names_that_nextflow_gives() {
+    for cloud in [Cloud::Google, Cloud::Azure] {
+        let emulator = Emulator::start(cloud);
+        let bucket = emulator.bucket();
+        bucket.put("data/in.txt", b"input\n");
+        let launcher = Launcher::of(&bucket);
+        let stage = "    ln -s TOP/data/in.txt in.txt";
+        let body = "cat in.txt in.txt > made.txt; ln -s in.txt link.txt; exit 5";
+        let mut task = launcher.task(&bucket, &["made.txt", "link.txt"], stage, body);
+        let (name, value) = emulator.env();
+        task.env(name, value).env("GOOGLE_CLOUD_PROJECT", "test");
+        // A path on Azure begins with the container.
+        if let Some((account, _)) = bucket.url().trim_start_matches("az://").split_once('/')
+            && cloud == Cloud::Azure
+        {
+            task.env("AZURE_STORAGE_ACCOUNT", account);
+        }
+        let ran = run(&mut task, WITHIN);
+        assert_eq!(ran.status.code(), Some(5), "{}", ran.report());
+        assert_eq!(get(&bucket, "made.txt").as_deref(), Some("input\ninput\n"));
+        assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("5"));
+    }
 }
 
 #[test]

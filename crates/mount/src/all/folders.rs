@@ -44,7 +44,7 @@ pub(super) enum Folder {
     Gcs,
     /// `az`: one folder a storage account.
     Azure,
-    /// One of these.
+    /// One of these, or `az` itself where there is but one.
     Account(String),
 }
 
@@ -75,16 +75,23 @@ pub(super) enum Entry {
 pub(super) struct Folders {
     /// Those that were asked for; the place is the number.
     accounts: Mutex<Vec<String>>,
+    /// The only one, if there is but one: then `az` has its containers.
+    only: Option<String>,
 }
 
 impl Folders {
+    /// Those of a mount that shows but one storage account, if `only` names one.
+    pub(super) fn with_account(only: Option<String>) -> Folders {
+        Folders { accounts: Mutex::default(), only }
+    }
+
     /// The folder of this number.
     pub(super) fn with(&self, number: Ino) -> Option<Folder> {
         Some(match number {
             Ino::ROOT => Folder::Top,
             S3 => Folder::S3,
             GCS => Folder::Gcs,
-            AZURE => Folder::Azure,
+            AZURE => self.only.clone().map_or(Folder::Azure, Folder::Account),
             Ino(number) => {
                 let at = usize::try_from(number.checked_sub(FIRST_ACCOUNT)?).ok()?;
                 Folder::Account(self.accounts.lock().get(at)?.clone())
@@ -130,8 +137,10 @@ impl Folders {
         names: BTreeMap<u64, String>,
     ) -> Vec<(u64, Entry)> {
         let above = match folder {
-            Folder::Account(_) => AZURE,
-            Folder::Top | Folder::S3 | Folder::Gcs | Folder::Azure => Ino::ROOT,
+            Folder::Account(_) if number != AZURE => AZURE,
+            Folder::Account(_) | Folder::Top | Folder::S3 | Folder::Gcs | Folder::Azure => {
+                Ino::ROOT
+            }
         };
         let of = |name: &[u8], number| Entry::Folder { name: name.to_vec(), number };
         let mut entries = vec![of(b".", number), of(b"..", above)];
@@ -284,6 +293,21 @@ mod tests {
         assert_eq!(find(&folders, &Folder::Azure, "no-account"), Found::Nothing);
         assert_eq!(folders.with(Ino(FIRST_ACCOUNT)), None, "none was asked for");
         assert_eq!(folders.with(Ino(9)), None);
+    }
+
+    #[test]
+    fn the_containers_of_the_only_account_have_no_folder_of_its_name() {
+        let folders = Folders::with_account(Some("acc".to_owned()));
+        let Found::Folder(number) = find(&folders, &Folder::Top, "az") else { panic!() };
+        let folder = folders.with(number).unwrap();
+        let want = Location::parse("az://acc/box").unwrap();
+        assert_eq!(find(&folders, &folder, "box"), Found::Bucket(want));
+        let listed = folders.list(number, &folder, &[], BTreeMap::new());
+        let above = listed.iter().find_map(|(_, entry)| match entry {
+            Entry::Folder { name, number } if name == b".." => Some(*number),
+            Entry::Folder { .. } | Entry::Told { .. } | Entry::Bucket { .. } => None,
+        });
+        assert_eq!(above, Some(Ino::ROOT));
     }
 
     #[test]

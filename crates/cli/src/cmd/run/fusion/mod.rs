@@ -60,6 +60,9 @@ const LOG: &str = ".command.log";
 /// The variable that names the tags of what a task writes.
 const TAGS_VARIABLE: &str = "FUSION_TAGS";
 
+/// The variable that names the storage account of all containers: Nextflow's paths on Azure have no account.
+const ACCOUNT_VARIABLE: &str = "AZURE_STORAGE_ACCOUNT";
+
 /// Others take a task for done when they see its status, and then look for its files.
 const DEFAULTS: [(&str, &str); 2] = [("profile", "pipeline"), ("commit-last", STATUS)];
 
@@ -141,13 +144,22 @@ impl Launch {
             }
             return ended;
         }
-        let tags = variable(TAGS_VARIABLE).and_then(|text| tags::rules(&text.to_string_lossy()));
+        let tags = variable(TAGS_VARIABLE).and_then(|text| {
+            let (rules, unread) = tags::rules(&text.to_string_lossy());
+            // A task is worth more than its tags.
+            for text in unread {
+                complain(&format!("{TAGS_VARIABLE}: nothing gets the tags of {text}"));
+            }
+            rules
+        });
         let tags = tags.as_deref().map(|rules| ("tags", rules));
+        let account = variable(ACCOUNT_VARIABLE);
+        let account = account.as_deref().and_then(Path::to_str).map(|name| ("azure-account", name));
         let late = match self.leftovers {
             Leftovers::Uploaded => None,
             Leftovers::Removed => Some(("upload-delay", scratch::UPLOAD_DELAY)),
         };
-        let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).collect();
+        let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).chain(account).collect();
         let settings = (&defaults[..], late.as_slice());
         let mounted = Mounted::new(&Location::All, &self.top, &self.flags, settings)?;
         let ended = self.in_mount(&mut signals);

@@ -57,7 +57,7 @@ impl Pattern {
 }
 
 /// All ways to read the braces of `text`.
-fn ways(text: &str) -> Vec<String> {
+pub(super) fn ways(text: &str) -> Vec<String> {
     let (mut done, mut open) = (Vec::new(), vec![text.to_owned()]);
     while let Some(text) = open.pop() {
         match braces(&text) {
