@@ -431,7 +431,7 @@ impl Vfs {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino());
-                Error::Conflict { key, kept: path.display().to_string() }
+                file.loses(key, path.display().to_string())
             }
             Err(error) => error.into(),
         }

@@ -1,7 +1,7 @@
 //! One file that is open or has bytes the bucket does not have: where its bytes are, and who holds it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{Attr, Ino, Timestamp};
 use parking_lot::{Mutex, RwLock};
@@ -12,6 +12,7 @@ use transfer::Download;
 use crate::access::SET_ID;
 use crate::ahead::Stream;
 use crate::aimed::{Acknowledged, Times};
+use crate::errno::{Error, Result};
 use crate::io_mode::IoMode;
 
 /// The right to change what is published of a file, and to seal it.
@@ -65,6 +66,21 @@ pub(crate) struct File {
     set_id: AtomicBool,
     /// Who made it may not have his answer yet.
     being_made: AtomicBool,
+    /// Set once its bytes were moved to the recovery folder.
+    lost: OnceLock<Lost>,
+}
+
+/// Where the bytes of a file went that lost its object to somebody else's.
+#[derive(Debug)]
+struct Lost {
+    key: String,
+    kept: String,
+}
+
+impl Lost {
+    fn error(&self) -> Error {
+        Error::Conflict { key: self.key.clone(), kept: self.kept.clone() }
+    }
 }
 
 /// Whether the names know that a file's bytes are being changed here.
@@ -189,7 +205,18 @@ impl File {
             noting: Mutex::default(),
             set_id: AtomicBool::new(false),
             being_made: AtomicBool::new(false),
+            lost: OnceLock::new(),
         }
+    }
+
+    /// Its bytes are at `kept` from now on, also those that are yet to be written, and never in the object `key`.
+    pub(crate) fn loses(&self, key: String, kept: String) -> Error {
+        self.lost.get_or_init(|| Lost { key, kept }).error()
+    }
+
+    /// Fails if its bytes will never be in the bucket: nobody who writes it is to be told that they are.
+    pub(crate) fn check_not_lost(&self) -> Result<()> {
+        self.lost.get().map_or(Ok(()), |lost| Err(lost.error()))
     }
 
     pub(crate) fn ino(&self) -> Ino {

@@ -94,6 +94,7 @@ impl Vfs {
                 }
                 // Under its new name it may be one for which others wait.
                 if let Some(moving) = moving
+                    && self.comes_last(&moving)
                     && moving.acknowledged.lock().is_some()
                 {
                     self.commit_after(&moving, self.delay_of(&moving));

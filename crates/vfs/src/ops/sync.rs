@@ -23,7 +23,8 @@ impl Vfs {
         }
         handle.file.goes_on();
         if handle.opener == closer {
-            return self.close(&handle.file).await;
+            self.close(&handle.file).await?;
+            return handle.file.check_not_lost();
         }
         if handle.file.is_dirty() {
             self.commit_after(&handle.file, self.delay_of(&handle.file));
@@ -34,7 +35,8 @@ impl Vfs {
     /// What was written so far is in the bucket when this returns.
     pub async fn fsync(self: Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.file(handle)?;
-        self.commit(&handle.file).await
+        self.commit(&handle.file).await?;
+        handle.file.check_not_lost()
     }
 
     /// What was written to the files of a folder so far is in the bucket when this returns.

@@ -22,6 +22,38 @@ async fn an_edit_that_lost_a_race_fails_and_its_bytes_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_writes_on_after_a_lost_race_is_never_told_that_it_is_in_the_bucket() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"old"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let [one, other] = [
+        world.vfs().open(ino, Access::ReadWrite, ME).await.unwrap().handle,
+        world.vfs().open(ino, Access::Write, ME).await.unwrap().handle,
+    ];
+    world.write(one, 0, b"mine").await;
+    world.bucket.insert(&Key::from("a"), &b"theirs"[..], Metadata::new());
+    assert_eq!(told(world.vfs().fsync(one).await), Errno::ESTALE);
+    for handle in [one, other] {
+        world.write(handle, 4, b", and more").await;
+        assert_eq!(told(world.vfs().fsync(handle).await), Errno::ESTALE);
+        assert_eq!(told(world.vfs().flush(handle, ME).await), Errno::ESTALE);
+    }
+    assert_eq!(world.object("a").unwrap(), &b"theirs"[..]);
+    assert!(world.recovered().contains(&b"mine, and more".to_vec()));
+    for handle in [one, other] {
+        world.vfs.release(handle).unwrap();
+    }
+    // Whoever opens it again has the other's.
+    let again = world.lookup("a").await;
+    let handle = world.vfs().open(again, Access::Write, ME).await.unwrap().handle;
+    world.write(handle, 0, b"T").await;
+    world.vfs().fsync(handle).await.unwrap();
+    world.vfs().flush(handle, ME).await.unwrap();
+    world.vfs.release(handle).unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"Theirs"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_written_whole_wins_and_an_exclusive_one_does_not() {
     let world = World::new();
     for (key, exclusive, want) in [("w", false, &b"mine"[..]), ("x", true, b"theirs")] {
