@@ -31,7 +31,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         insight: insight(settings, &location),
         gcs: credentials::gcs(store, &location)?,
         azure: credentials::azure(store, &location)?,
-        azure_account: store.azure_account.clone(),
+        azure_account: settings.azure_account.clone(),
         location,
         dir: std::path::absolute(dir).with_context(|| format!("{}: not a path", dir.display()))?,
         s3: s3(store)?,

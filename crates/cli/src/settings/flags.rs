@@ -17,7 +17,7 @@ use mount::{Attributes, Commit, DirtyLimit, Last, LogFormat, Tags};
 
 use super::bounds;
 use super::profile::Profile;
-use super::words::{Sse, acl, sse, storage_class, tags};
+use super::words::{Sse, account, acl, sse, storage_class, tags};
 use crate::units::{
     CacheSize, attributes, commit, last, log_format, log_level, permissions, switch,
 };
@@ -42,6 +42,9 @@ pub(crate) struct Settings {
     /// Let no program be run from the mount.
     #[arg(long)]
     pub(crate) no_exec: bool,
+    /// With --all, show the containers of this storage account only, as az/<container>.
+    #[arg(long, value_name = "ACCOUNT", value_parser = account, help_heading = "Google and Azure")]
+    pub(crate) azure_account: Option<String>,
     /// Owner of files and folders that nobody gave one, 0 to 4294967294 [default: who mounts].
     #[arg(long, value_name = "NUMBER", value_parser = bounds::id, help_heading = "Owners and modes")]
     pub(crate) uid: Option<u32>,
@@ -111,9 +114,6 @@ pub(crate) struct StoreSettings {
         conflicts_with = "anonymous"
     )]
     pub(crate) azure_credentials_file: Option<PathBuf>,
-    /// With --all, show the containers of this storage account only, as az/<container>.
-    #[arg(long, value_name = "ACCOUNT", help_heading = "Google and Azure")]
-    pub(crate) azure_account: Option<String>,
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,

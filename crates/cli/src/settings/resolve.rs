@@ -296,6 +296,7 @@ mod tests {
             "sse" => "store",
             "acl" => "private",
             "tags" => "a=b",
+            "azure-account" => "lab",
             "log-format" => "json",
             "log-level" => "debug",
             "metrics-listen" => "127.0.0.1:7",

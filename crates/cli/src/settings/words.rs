@@ -1,4 +1,4 @@
-//! S3's words for how objects are kept, as people write them. Pure.
+//! The stores' words for how objects are kept and by whom, as people write them. Pure.
 
 use mount::Tags;
 
@@ -54,13 +54,23 @@ pub(super) fn acl(text: &str) -> Result<String, String> {
     known.then(|| text.to_owned()).ok_or_else(|| format!("{text}: not one of {}", ACLS.join(", ")))
 }
 
+/// A name that Azure gives to a storage account; it becomes a part of a host's name.
+pub(super) fn account(text: &str) -> Result<String, String> {
+    let is_of_names = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if (3..=24).contains(&text.len()) && text.bytes().all(is_of_names) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text}: storage accounts have names of 3 to 24 small letters and digits"))
+    }
+}
+
 pub(super) fn tags(text: &str) -> Result<Tags, String> {
     Tags::parse(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Sse, acl, sse, storage_class, tags};
+    use super::{Sse, account, acl, sse, storage_class, tags};
 
     #[test]
     fn what_could_not_be_read_back_or_is_not_known_is_refused() {
@@ -70,6 +80,10 @@ mod tests {
         assert_eq!(storage_class("glacier_ir").as_deref(), Ok("GLACIER_IR"));
         assert_eq!((sse("kms"), sse("AES256")), (Ok(Sse::Kms), Ok(Sse::Store)));
         assert!(storage_class("a b").is_err() && acl("everyone").is_err() && sse("x").is_err());
+        assert_eq!(account("lab1").as_deref(), Ok("lab1"));
+        for name in ["", "ab", "Lab", "lab.evil/x", &"a".repeat(25)] {
+            assert!(account(name).is_err(), "{name}");
+        }
         assert!(tags("project").unwrap_err().contains("project"));
     }
 }
