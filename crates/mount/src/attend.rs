@@ -54,7 +54,7 @@ enum Errand {
 }
 
 /// A file that was just read is in use for a moment: it is tried again so often, after so long,
-const EVICT_TRIES: u32 = 10;
+const EVICT_TRIES: u32 = 75;
 const EVICT_DELAY: Duration = Duration::from_millis(20);
 
 /// and all files together so often: most that are in use stay so.

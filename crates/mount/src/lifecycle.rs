@@ -240,7 +240,7 @@ async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
         let store = store.clone();
         let record = move || match delays {
             CHECKPOINT_DELAYS => store.checkpoint(),
-            _ => store.journal().settle(),
+            _ => store.settle(),
         };
         match tokio::task::spawn_blocking(record).await {
             Ok(Ok(())) => {}

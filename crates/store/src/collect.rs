@@ -21,6 +21,9 @@ const IDLE_VERSIONS_MAX: u32 = 256;
 /// An incomplete file that takes more than this is dropped by stripes, a smaller one whole.
 const WHOLE_BYTES_MAX: u64 = 128 << 20;
 
+/// How often younger files are dropped instead of those that others do not let go of.
+const ROUNDS_MAX: usize = 8;
+
 /// What came of a wish to drop a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
@@ -48,40 +51,64 @@ pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
     if let Err(error) = table.save() {
         tracing::warn!(%error, "cannot record what is in the cache");
     }
-    let (victims, candidates) = match gather(table, ground) {
-        Ok(gathered) => gathered.into_iter().unzip::<_, _, Vec<_>, Vec<_>>(),
+    let mut found = match gather(table, ground) {
+        Ok(found) => found,
         Err(error) => {
             tracing::warn!(%error, "cannot look for what to drop from the cache");
             return 0;
         }
     };
+    let mut freed = 0;
+    for _ in 0..ROUNDS_MAX {
+        match round(table, ground, (&mut found, need_bytes - freed)) {
+            Ok((more, refused)) => {
+                freed += more;
+                if freed >= need_bytes || refused == 0 {
+                    break;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot drop from the cache");
+                break;
+            }
+        }
+        // The next ones are younger: what is older is to go before them the next time.
+        ground.space.want_room();
+    }
+    freed
+}
+
+/// Drops what is to go first, about `need_bytes` of it, and takes it from what was found; how many bytes that freed, and
+/// how many files others did not let go of.
+fn round(
+    table: &Table,
+    ground: &Ground,
+    (found, need_bytes): (&mut Vec<(Victim, Candidate)>, u64),
+) -> Result<(u64, usize)> {
+    let candidates: Vec<Candidate> = found.iter().map(|(_, candidate)| *candidate).collect();
+    let mut chosen = evict::choose(&candidates, ground.stamp(), need_bytes);
+    chosen.sort_unstable();
     let mut whole = Vec::new();
     let mut stripes: Vec<(Arc<Cached>, Vec<u64>)> = Vec::new();
-    for at in evict::choose(&candidates, ground.stamp(), need_bytes) {
-        match &victims[at] {
-            Victim::Whole(name) => whole.push((*name, candidates[at].disk_bytes)),
+    for at in chosen.into_iter().rev() {
+        let (victim, candidate) = found.swap_remove(at);
+        match victim {
+            Victim::Whole(name) => whole.push((name, candidate.disk_bytes)),
             Victim::Stripe(cached, stripe) => {
-                match stripes.iter_mut().find(|(other, _)| Arc::ptr_eq(other, cached)) {
-                    Some((_, chosen)) => chosen.push(*stripe),
-                    None => stripes.push((Arc::clone(cached), vec![*stripe])),
+                match stripes.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &cached)) {
+                    Some((_, chosen)) => chosen.push(stripe),
+                    None => stripes.push((cached, vec![stripe])),
                 }
             }
         }
     }
-    drop(victims);
-    let freed = drop_whole(table, ground, whole).and_then(|freed| {
-        let mut freed = freed;
-        for (cached, mut chosen) in stripes {
-            chosen.sort_unstable();
-            let turn = ground.turn();
-            freed += cached.guard("evict")?.drop_stripes(&turn, &chosen)?;
-        }
-        Ok(freed)
-    });
-    freed.unwrap_or_else(|error| {
-        tracing::warn!(%error, "cannot drop from the cache");
-        0
-    })
+    let (mut freed, refused) = drop_whole(table, ground, whole)?;
+    for (cached, mut chosen) in stripes {
+        chosen.sort_unstable();
+        let turn = ground.turn();
+        freed += cached.guard("evict")?.drop_stripes(&turn, &chosen)?;
+    }
+    Ok((freed, refused))
 }
 
 /// Drops the stripes that lie wholly below `below`, however lately they were used, unless they are pinned.
@@ -131,8 +158,12 @@ pub(crate) fn drop_version(
         return Ok(Dropped::Freed(0));
     }
     match drop_whole(table, ground, vec![(name, disk_bytes)])? {
-        0 => Ok(Dropped::InUse),
-        freed => Ok(Dropped::Freed(freed)),
+        (_, 1..) => {
+            // It may be open elsewhere only since it was used a moment ago.
+            ground.space.want_room();
+            Ok(Dropped::InUse)
+        }
+        (freed, _) => Ok(Dropped::Freed(freed)),
     }
 }
 
@@ -197,11 +228,17 @@ fn habit(uses: u64) -> Habit {
     if uses <= 1 { Habit::Once } else { Habit::Often }
 }
 
-/// Removes whole files that nobody uses: records first, then names, then the space.
-fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -> Result<u64> {
+/// Removes whole files that nobody uses: records first, then names, then the space. How many bytes that freed, and
+/// how many files are in use.
+fn drop_whole(
+    table: &Table,
+    ground: &Ground,
+    chosen: Vec<(VersionName, u64)>,
+) -> Result<(u64, usize)> {
     if chosen.is_empty() {
-        return Ok(0);
+        return Ok((0, 0));
     }
+    let wanted = chosen.len();
     let names: Vec<VersionName> = chosen.iter().map(|(name, _)| *name).collect();
     let mut open = table.lock_for(&names);
     let _turn = ground.turn();
@@ -218,6 +255,7 @@ fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -
             claimed.push((name, disk_bytes, claim));
         }
     }
+    let refused = wanted - claimed.len();
     let names: Vec<VersionName> = claimed.iter().map(|(name, ..)| *name).collect();
     ground.db.forget_versions(&names)?;
     let mut freed = 0;
@@ -231,7 +269,7 @@ fn drop_whole(table: &Table, ground: &Ground, chosen: Vec<(VersionName, u64)>) -
     }
     ground.space.give_back(freed);
     ground.metrics.add(Counter::EvictedBytes, freed);
-    Ok(freed)
+    Ok((freed, refused))
 }
 
 /// What keeps others from using a file that is being removed.

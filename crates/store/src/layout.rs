@@ -84,6 +84,11 @@ impl Layout {
         self.dir.join("owners.lock")
     }
 
+    /// The file of what each process has in the cache beyond what is recorded.
+    pub(crate) fn quota(&self) -> PathBuf {
+        self.dir.join("quota")
+    }
+
     /// The folder of cached backing files.
     pub(crate) fn objects(&self) -> PathBuf {
         self.dir.join("objects")

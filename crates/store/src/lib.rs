@@ -38,6 +38,7 @@ mod owners;
 mod piece;
 mod pins;
 mod presence;
+mod quota;
 mod recovery;
 mod repair;
 mod residency;

@@ -295,7 +295,13 @@ fn become_cached(
     // become of it is done again after a crash. The bucket has the bytes.
     let (disk, place) = (Arc::clone(&ground.disk), to.clone());
     recovery::clear(ground, &to);
+    let disk_bytes = presence.disk_bytes();
+    ground.space.add_clean(disk_bytes);
+    let books = Arc::downgrade(ground);
     let put = move || {
+        if let Some(ground) = books.upgrade() {
+            ground.space.recorded(disk_bytes);
+        }
         if let Err(error) = rename_into(&disk, &from, &place) {
             tracing::warn!(path = %place.display(), %error, "cannot take a file into the cache");
         }
@@ -304,7 +310,6 @@ fn become_cached(
     let body = guard.leave();
     staged.count_nothing();
     body.file.claim(Mode::Shared).map_err(io)?;
-    let disk_bytes = presence.disk_bytes();
     let body = cached::Body { file: body.file, presence };
     let cached = if let Some(cached) = open.get(name) {
         // Someone has the version open: they go on with the complete file.
@@ -319,7 +324,7 @@ fn become_cached(
     // Whoever writes many files opens none of them.
     table.trim_if_many(&mut open);
     drop(open);
-    ground.space.add_clean(disk_bytes);
+    ground.space.make_room_after(disk_bytes);
     Ok(Some(cached))
 }
 

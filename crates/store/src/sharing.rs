@@ -53,9 +53,7 @@ impl Store {
             }
         }
         drop(body);
-        if 0 < added {
-            self.ground().space.add_clean(added);
-        }
+        self.ground().space.learned(added);
         Ok(())
     }
 }

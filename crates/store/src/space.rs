@@ -8,13 +8,15 @@ use parking_lot::Mutex;
 use crate::dirty::DirtyBytes;
 use crate::disk::{Disk, Room};
 use crate::error::{Error, Result};
+use crate::quota::Quota;
 
 /// How large the cache may grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheLimit {
-    /// At most this many bytes of clean data.
+    /// At most this many bytes of clean data, of all processes that share the folder together.
     Bytes(u64),
-    /// What keeps this share of the disk free.
+    /// What keeps this share of the disk free, or five times this share of what would be free without the
+    /// cache where that is less: on a disk that others have nearly filled there is a cache, too.
     KeepFree {
         /// Of the whole disk.
         percent: u8,
@@ -30,6 +32,11 @@ impl Default for CacheLimit {
 /// How much may be written before the disk is asked again how much is free.
 const ALLOWANCE_BYTES_MAX: u64 = 64 << 20;
 
+/// How much of a limit in bytes a process is given ahead, for others not to have to be asked each time: this
+/// part, at most so much.
+const AHEAD_PART: u64 = 256;
+const AHEAD_BYTES_MAX: u64 = 16 << 20;
+
 /// More than what is needed is freed at a time, so that not every fill has to: at most this much.
 const SLACK_BYTES_MAX: u64 = 256 << 20;
 
@@ -40,8 +47,17 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 /// How often one reservation makes room before it gives up.
 const ATTEMPTS_MAX: usize = 3;
 
-/// Frees about as many bytes as asked for, and says how many.
-type Collector = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+/// Who knows what is in the cache.
+pub(crate) trait Keeper: Send + Sync {
+    /// Records all that is here.
+    fn record(&self) -> Result<()>;
+
+    /// What is recorded to be here, by all processes.
+    fn recorded_bytes(&self) -> Result<u64>;
+
+    /// Frees about so many bytes, and says how many.
+    fn collect(&self, bytes: u64) -> u64;
+}
 
 /// The books of the cache's space.
 pub(crate) struct Space {
@@ -49,21 +65,64 @@ pub(crate) struct Space {
     dir: PathBuf,
     disk: Arc<Disk>,
     books: Mutex<Books>,
+    // What others have, and are told that we have.
+    quota: Quota,
     dirty: DirtyBytes,
     // What dirty data may take before the disk is asked again.
     dirty_allowance_bytes: Mutex<u64>,
     // Held while making room: one at a time, the others then find that there is room.
     collecting: Mutex<()>,
-    collector: OnceLock<Collector>,
+    keeper: OnceLock<Box<dyn Keeper>>,
 }
 
-/// What is written down. Reservations are among the used bytes.
-#[derive(Debug)]
+/// What is written down, in bytes.
+#[derive(Debug, Default)]
 struct Books {
-    /// What clean data takes on the disk.
-    used_bytes: u64,
-    /// What may be written before the disk is asked again; only if a share of it is to stay free.
-    allowance_bytes: u64,
+    /// What clean data takes on the disk, of all processes as far as we know. Reservations are among it.
+    used: u64,
+    /// What may be written before anybody is asked again.
+    allowance: u64,
+    /// What is reserved.
+    reserved: u64,
+    /// What has come and is not recorded.
+    settled: u64,
+    /// What has come since the folder was opened.
+    come: u64,
+}
+
+impl Books {
+    fn take(&mut self, bytes: u64) -> bool {
+        let left = self.allowance.checked_sub(bytes);
+        if let Some(left) = left {
+            self.allowance = left;
+            self.reserve(bytes);
+        }
+        left.is_some()
+    }
+
+    fn reserve(&mut self, bytes: u64) {
+        self.reserved += bytes;
+        self.used = self.used.saturating_add(bytes);
+    }
+
+    fn come(&mut self, bytes: u64) {
+        self.settled += bytes;
+        self.come += bytes;
+        self.used = self.used.saturating_add(bytes);
+    }
+
+    fn unrecorded_bytes(&self) -> u64 {
+        self.reserved + self.settled
+    }
+}
+
+/// What came of asking for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// It is reserved.
+    Granted,
+    /// So much must go first.
+    Short(u64),
 }
 
 /// The right to add bytes to the cache; what is not kept of it goes back on drop.
@@ -74,28 +133,29 @@ pub(crate) struct Reservation<'a> {
 }
 
 impl Space {
-    /// The books of the state folder `dir`, in which clean data takes `used_bytes`.
-    pub(crate) fn new(limit: CacheLimit, dir: &Path, disk: Arc<Disk>, used_bytes: u64) -> Space {
+    /// The books of the state folder `dir`. They are of use when there is a keeper.
+    pub(crate) fn new(limit: CacheLimit, dir: &Path, disk: Arc<Disk>, quota: Quota) -> Space {
         Space {
             limit,
             dir: dir.to_owned(),
             disk,
-            books: Mutex::new(Books { used_bytes, allowance_bytes: 0 }),
+            books: Mutex::default(),
+            quota,
             dirty: DirtyBytes::default(),
             dirty_allowance_bytes: Mutex::new(0),
             collecting: Mutex::new(()),
-            collector: OnceLock::new(),
+            keeper: OnceLock::new(),
         }
     }
 
-    /// Says how room is made. Once.
-    pub(crate) fn set_collector(&self, collector: Collector) {
-        assert!(self.collector.set(collector).is_ok(), "room is made in one way only");
+    /// Says who knows what is here. Once.
+    pub(crate) fn set_keeper(&self, keeper: Box<dyn Keeper>) {
+        assert!(self.keeper.set(keeper).is_ok(), "what is here is known by one only");
     }
 
     /// What clean data takes on the disk.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.books.lock().used_bytes
+        self.books.lock().used
     }
 
     /// What is taken by bytes that the bucket does not have.
@@ -103,9 +163,34 @@ impl Space {
         &self.dirty
     }
 
-    /// Corrects the books by what other processes did.
-    pub(crate) fn set_used_bytes(&self, bytes: u64) {
-        self.books.lock().used_bytes = bytes;
+    /// Records all that is here, corrects the books by that and by what other processes did, and drops what is too
+    /// much. The caller holds no lock.
+    pub(crate) fn balance(&self) -> Result<()> {
+        let _turn = self.collecting.lock();
+        self.tally()?;
+        let CacheLimit::Bytes(limit) = self.limit else { return Ok(()) };
+        let mut excess_bytes = 0;
+        self.quota.exchange(|others| {
+            let books = self.books.lock();
+            excess_bytes = books.used.saturating_add(others).saturating_sub(limit);
+            self.claimed_bytes(&books)
+        })?;
+        if 0 < excess_bytes {
+            self.collect(excess_bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether another process has found no room since this was asked last.
+    pub(crate) fn is_room_wanted(&self) -> bool {
+        self.quota.is_room_wanted().unwrap_or(false)
+    }
+
+    /// Asks other processes to let go of what they do not use.
+    pub(crate) fn want_room(&self) {
+        if let Err(error) = self.quota.want_room() {
+            tracing::debug!(%error, "others are not told that there is no room");
+        }
     }
 
     /// The room on the disk.
@@ -116,7 +201,7 @@ impl Space {
     /// The right to add `bytes` of clean data; `None` if no room can be made for them. The caller
     /// holds no lock.
     pub(crate) fn reserve(&self, bytes: u64) -> Option<Reservation<'_>> {
-        if !self.try_take(bytes) {
+        if !self.books.lock().take(bytes) && self.ask(bytes) != Answer::Granted {
             let _turn = self.collecting.lock();
             self.take_making_room(bytes)?;
         }
@@ -154,7 +239,10 @@ impl Space {
     pub(crate) fn capacity_bytes(&self) -> u64 {
         match self.limit {
             CacheLimit::Bytes(limit) => limit,
-            CacheLimit::KeepFree { .. } => self.used_bytes().saturating_add(self.spare_bytes()),
+            CacheLimit::KeepFree { .. } => {
+                let used_bytes = self.used_bytes();
+                used_bytes.saturating_add(self.spare_bytes(used_bytes))
+            }
         }
     }
 
@@ -185,23 +273,52 @@ impl Space {
         0 < self.collect(bytes + self.slack_bytes())
     }
 
-    /// Data that is here already has become clean: counts it, and drops older data for it.
+    /// Data that is here already becomes clean, as will be recorded.
     pub(crate) fn add_clean(&self, bytes: u64) {
-        self.books.lock().used_bytes += bytes;
-        let over = match self.limit {
-            CacheLimit::Bytes(limit) => self.used_bytes().saturating_sub(limit),
-            CacheLimit::KeepFree { .. } => 0,
-        };
-        if 0 < over {
-            let _turn = self.collecting.lock();
-            self.collect(over);
+        self.books.lock().come(bytes);
+    }
+
+    /// Drops older data for `bytes` that have become clean, if there is too much. The caller holds no lock.
+    pub(crate) fn make_room_after(&self, bytes: u64) {
+        let CacheLimit::Bytes(_) = self.limit else { return };
+        {
+            let mut books = self.books.lock();
+            let left = books.allowance.checked_sub(bytes);
+            books.allowance = left.unwrap_or(0);
+            if left.is_some() {
+                return;
+            }
         }
+        if let Answer::Short(_) = self.ask(0)
+            && let Err(error) = self.balance()
+        {
+            tracing::warn!(%error, "cannot record what is in the cache");
+        }
+    }
+
+    /// So much of what has come is recorded now. Others learn it when they are told next.
+    pub(crate) fn recorded(&self, bytes: u64) {
+        let mut books = self.books.lock();
+        books.settled = books.settled.saturating_sub(bytes);
+    }
+
+    /// Others are told what we have.
+    pub(crate) fn tell(&self) {
+        if let Err(error) = self.quota.exchange(|_| self.claimed_bytes(&self.books.lock())) {
+            tracing::debug!(%error, "other mounts do not know what we have in the cache");
+        }
+    }
+
+    /// What others have recorded is known now.
+    pub(crate) fn learned(&self, bytes: u64) {
+        let mut books = self.books.lock();
+        books.used = books.used.saturating_add(bytes);
     }
 
     /// Clean data went from the disk.
     pub(crate) fn give_back(&self, bytes: u64) {
         let mut books = self.books.lock();
-        books.used_bytes = books.used_bytes.saturating_sub(bytes);
+        books.used = books.used.saturating_sub(bytes);
     }
 
     fn take_making_room(&self, bytes: u64) -> Option<()> {
@@ -211,64 +328,122 @@ impl Space {
             // Would drop everything and still not fit.
             return None;
         }
+        if self.ask(bytes) == Answer::Granted {
+            return Some(());
+        }
+        // What was recorded since the last time counted twice.
+        if let Err(error) = self.tally() {
+            tracing::warn!(%error, "cannot record what is in the cache");
+        }
         for _ in 0..ATTEMPTS_MAX {
-            if self.try_take(bytes) {
-                return Some(());
-            }
-            if self.collect(self.shortfall(bytes) + self.slack_bytes()) == 0 {
-                break;
+            match self.ask(bytes) {
+                Answer::Granted => return Some(()),
+                Answer::Short(short) => {
+                    if self.collect(short.saturating_add(self.slack_bytes())) == 0 {
+                        break;
+                    }
+                }
             }
         }
-        self.try_take(bytes).then_some(())
+        if self.ask(bytes) == Answer::Granted {
+            return Some(());
+        }
+        self.want_room();
+        None
     }
 
-    fn try_take(&self, bytes: u64) -> bool {
-        match self.limit {
-            CacheLimit::Bytes(limit) => {
-                let mut books = self.books.lock();
-                let fits = books.used_bytes.saturating_add(bytes) <= limit;
-                if fits {
-                    books.used_bytes += bytes;
-                }
-                fits
-            }
-            CacheLimit::KeepFree { .. } => {
-                let fits = self.try_allow(bytes);
-                if fits {
-                    self.books.lock().used_bytes += bytes;
-                }
-                fits
-            }
+    /// Records all that is here, and corrects the books by that. The caller holds no lock.
+    pub(crate) fn tally(&self) -> Result<()> {
+        let Some(keeper) = self.keeper.get() else { return Ok(()) };
+        let come_bytes = self.books.lock().come;
+        keeper.record()?;
+        let recorded_bytes = keeper.recorded_bytes()?;
+        self.quota.exchange(|_| {
+            let mut books = self.books.lock();
+            // Only what has come meanwhile may not be.
+            books.settled = books.settled.min(books.come - come_bytes);
+            books.allowance = 0;
+            books.used = recorded_bytes + books.unrecorded_bytes();
+            self.claimed_bytes(&books)
+        })
+    }
+
+    /// Reserves `bytes` if there is room.
+    fn ask(&self, bytes: u64) -> Answer {
+        let CacheLimit::Bytes(limit) = self.limit else { return self.ask_disk(bytes) };
+        let mut answer = None;
+        let exchanged = self.quota.exchange(|others| {
+            // Later than what others have: what they record meanwhile counts twice, rather than not at all.
+            let recorded = self.keeper.get().map(|keeper| keeper.recorded_bytes());
+            let mut books = self.books.lock();
+            let held_bytes = match recorded {
+                Some(Ok(recorded)) => recorded.saturating_add(others) + books.unrecorded_bytes(),
+                Some(Err(_)) | None => books.used,
+            };
+            answer = Some(settle(&mut books, (held_bytes, limit), bytes));
+            self.claimed_bytes(&books)
+        });
+        if let Err(error) = exchanged {
+            tracing::warn!(%error, "what other mounts have in the cache is not known");
         }
+        answer.unwrap_or_else(|| {
+            let mut books = self.books.lock();
+            let used_bytes = books.used;
+            settle(&mut books, (used_bytes, limit), bytes)
+        })
+    }
+
+    fn ask_disk(&self, bytes: u64) -> Answer {
+        if !self.try_allow(bytes) {
+            return Answer::Short(self.shortfall(bytes));
+        }
+        self.books.lock().reserve(bytes);
+        Answer::Granted
+    }
+
+    /// What others are told that we have: what we may still write, too, where there is a limit for all.
+    fn claimed_bytes(&self, books: &Books) -> u64 {
+        let ahead_bytes = match self.limit {
+            CacheLimit::Bytes(_) => books.allowance,
+            CacheLimit::KeepFree { .. } => 0,
+        };
+        books.unrecorded_bytes() + ahead_bytes
     }
 
     /// Whether `bytes` can be written without touching the share that is to stay free.
     fn try_allow(&self, bytes: u64) -> bool {
         let mut books = self.books.lock();
-        if books.allowance_bytes < bytes {
-            let spare = self.spare_bytes();
+        if books.allowance < bytes {
+            let spare = self.spare_bytes(books.used);
             if spare < bytes {
                 return false;
             }
-            books.allowance_bytes = spare.min(bytes + ALLOWANCE_BYTES_MAX);
+            books.allowance = spare.min(bytes + ALLOWANCE_BYTES_MAX);
+            drop(books);
+            // Others may have a limit in bytes.
+            self.tell();
+            books = self.books.lock();
         }
-        books.allowance_bytes -= bytes;
-        true
+        let left = books.allowance.checked_sub(bytes);
+        books.allowance = left.unwrap_or(books.allowance);
+        left.is_some()
     }
 
     fn shortfall(&self, bytes: u64) -> u64 {
         match self.limit {
             CacheLimit::Bytes(limit) => (self.used_bytes() + bytes).saturating_sub(limit),
-            CacheLimit::KeepFree { .. } => bytes.saturating_sub(self.spare_bytes()),
+            CacheLimit::KeepFree { .. } => {
+                bytes.saturating_sub(self.spare_bytes(self.used_bytes()))
+            }
         }
     }
 
     /// What may be written to the disk before the share that is to stay free is touched.
-    fn spare_bytes(&self) -> u64 {
+    fn spare_bytes(&self, used_bytes: u64) -> u64 {
         let CacheLimit::KeepFree { percent } = self.limit else { return u64::MAX };
         // A disk that cannot be asked gets nothing more of what can be had again.
         let Ok(room) = self.room() else { return 0 };
-        room.free_bytes.saturating_sub(room.total_bytes / 100 * u64::from(percent.min(100)))
+        room.free_bytes.saturating_sub(free_to_keep(room, used_bytes, percent))
     }
 
     fn slack_bytes(&self) -> u64 {
@@ -279,8 +454,33 @@ impl Space {
     }
 
     fn collect(&self, bytes: u64) -> u64 {
-        self.collector.get().map_or(0, |collector| collector(bytes))
+        self.keeper.get().map_or(0, |keeper| keeper.collect(bytes))
     }
+}
+
+/// Reserves `bytes` if the limit allows it beside what is held, and something ahead of what is to come.
+fn settle(books: &mut Books, (held_bytes, limit): (u64, u64), bytes: u64) -> Answer {
+    if 0 < bytes && books.take(bytes) {
+        // Another thread has asked meanwhile.
+        return Answer::Granted;
+    }
+    let ahead_bytes = (limit / AHEAD_PART).min(AHEAD_BYTES_MAX);
+    if let Some(left) = limit.checked_sub(held_bytes.saturating_add(bytes)) {
+        books.allowance = left.min(ahead_bytes);
+        books.reserve(bytes);
+        Answer::Granted
+    } else {
+        books.allowance = books.allowance.min(limit.saturating_sub(held_bytes));
+        Answer::Short(held_bytes.saturating_add(bytes) - limit)
+    }
+}
+
+/// What of the disk stays free, where the cache has `used_bytes` of it.
+fn free_to_keep(room: Room, used_bytes: u64, percent: u8) -> u64 {
+    let of = |bytes: u64, percent: u64| bytes / 100 * percent.min(100);
+    let percent = u64::from(percent);
+    let without_us = room.free_bytes.saturating_add(used_bytes);
+    of(room.total_bytes, percent).min(of(without_us, 5 * percent))
 }
 
 /// What is not for dirty data.
@@ -299,14 +499,57 @@ impl Reservation<'_> {
     /// else was faster, more where granules were dropped after they were counted.
     pub(crate) fn settle(mut self, bytes: u64) {
         let mut books = self.space.books.lock();
-        books.used_bytes += bytes;
-        books.used_bytes = books.used_bytes.saturating_sub(self.bytes);
+        books.come(bytes);
+        books.used = books.used.saturating_sub(self.bytes);
+        self.return_to(&mut books, self.bytes.saturating_sub(bytes));
         self.bytes = 0;
+    }
+
+    /// It is over, and so much of it was not needed.
+    fn return_to(&self, books: &mut Books, unused_bytes: u64) {
+        books.reserved -= self.bytes;
+        if let CacheLimit::Bytes(_) = self.space.limit {
+            books.allowance += unused_bytes;
+        }
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.space.give_back(self.bytes);
+        let mut books = self.space.books.lock();
+        books.used = books.used.saturating_sub(self.bytes);
+        self.return_to(&mut books, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Books, free_to_keep, settle};
+    use crate::disk::Room;
+
+    #[test]
+    fn a_share_of_the_disk_is_kept_and_half_of_what_is_free_at_most() {
+        let room = |free_bytes| Room { free_bytes, total_bytes: 1000 };
+        assert_eq!(free_to_keep(room(900), 0, 10), 100);
+        assert_eq!(free_to_keep(room(100), 300, 10), 100, "what the cache has could be free");
+        assert_eq!(free_to_keep(room(100), 0, 10), 50);
+        assert_eq!(free_to_keep(room(0), 100, 10), 50);
+        assert_eq!(free_to_keep(room(500), 0, 0), 0);
+    }
+
+    #[test]
+    fn what_is_granted_is_within_the_limit_with_what_is_given_ahead() {
+        check(Books::default(), (0, 2560), 100, Answer::Granted, (100, 10));
+        check(Books::default(), (2455, 2560), 100, Answer::Granted, (100, 5));
+        check(Books::default(), (2461, 2560), 100, Answer::Short(1), (0, 0));
+        let ahead = || Books { allowance: 120, ..Books::default() };
+        check(ahead(), (9999, 2560), 100, Answer::Granted, (100, 20));
+        check(ahead(), (2500, 2560), 130, Answer::Short(70), (0, 60));
+    }
+
+    /// What is reserved and what may be written besides after asking for `bytes`.
+    fn check(mut books: Books, held: (u64, u64), bytes: u64, want: Answer, books_want: (u64, u64)) {
+        assert_eq!(settle(&mut books, held, bytes), want);
+        assert_eq!((books.reserved, books.allowance), books_want);
     }
 }

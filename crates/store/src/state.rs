@@ -174,6 +174,15 @@ impl Db {
         query(&connection).map_err(|error| Error::db(op, &self.path, error))
     }
 
+    /// As [`Db::read`], without what waits to be written.
+    fn peek<T>(
+        &self,
+        op: &'static str,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        query(&self.connection.lock()).map_err(|error| Error::db(op, &self.path, error))
+    }
+
     fn write<T>(
         &self,
         op: &'static str,
@@ -316,6 +325,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    // What the log takes beyond that goes back to the disk when it begins anew.
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     Ok(connection)
 }
 

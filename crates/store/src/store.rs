@@ -21,9 +21,10 @@ use crate::numbers::Numbers;
 use crate::orphan::{self, Orphan};
 use crate::owners::{Company, Owners};
 use crate::pins::Pins;
+use crate::quota::Quota;
 use crate::recovery::{self, Rest};
 use crate::sealed::Sealed;
-use crate::space::{CacheLimit, Space};
+use crate::space::{CacheLimit, Keeper, Space};
 use crate::staged::Staged;
 use crate::state::Db;
 use crate::table::Table;
@@ -134,7 +135,8 @@ impl Store {
             owners.join()?;
         }
         let table = Arc::new(Table::new(&ground));
-        ground.space.set_collector(collector(&table, &ground));
+        ground.space.set_keeper(keeper(&table, &ground));
+        ground.space.tally()?;
         let owners = Arc::new(owners);
         let journal = Journal::new(&ground, &owners);
         Ok(Store { shared: Arc::new(Shared { ground, table, journal, owners, set_aside }) })
@@ -343,17 +345,16 @@ impl Store {
     /// Records what is only known in memory: what is here, and when it was last used. Also the time
     /// to learn what other processes added to the cache.
     pub fn checkpoint(&self) -> Result<()> {
-        let Shared { ground, table, owners, .. } = &*self.shared;
-        table.save()?;
-        ground.db.tidy()?;
-        match owners.company()? {
-            // Our own books are exact.
-            Company::None => owners.join(),
-            Company::Some => {
-                ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
-                Ok(())
-            }
-        }
+        let ground = &self.shared.ground;
+        ground.space.balance()?;
+        ground.db.tidy()
+    }
+
+    /// Records what waits to be, and lets go of what nobody uses if another process has no room.
+    pub fn settle(&self) -> Result<()> {
+        let Shared { ground, table, .. } = &*self.shared;
+        ground.db.settle()?;
+        if ground.space.is_room_wanted() { table.close_idle() } else { Ok(()) }
     }
 }
 
@@ -371,22 +372,41 @@ fn begin(
     disk.open_or_create(&database).map_err(|error| Error::io("open", &database, error))?;
     let db = Db::open(&database, boot_id, disk)?;
     owners.enter(db.owner())?;
-    let space = Space::new(cache, dir, Arc::clone(disk), 0);
+    let space = Space::new(cache, dir, Arc::clone(disk), Quota::open(&layout, disk)?);
     let ground = Arc::new(Ground::new(layout, Arc::clone(disk), db, space, world));
     if company == Company::None {
         recovery::sweep(&ground)?;
+        ground.db.sum_up_versions()?;
     }
-    ground.space.set_used_bytes(ground.db.cached_disk_bytes()?);
     Ok(ground)
 }
 
-/// How room is made. The books do not keep the table alive.
-fn collector(table: &Arc<Table>, ground: &Arc<Ground>) -> Box<dyn Fn(u64) -> u64 + Send + Sync> {
-    let (table, ground) = (Arc::downgrade(table), Arc::downgrade(ground));
-    Box::new(move |bytes| match (Weak::upgrade(&table), Weak::upgrade(&ground)) {
-        (Some(table), Some(ground)) => collect(&table, &ground, bytes),
-        _ => 0,
-    })
+/// Who knows what is here. The books do not keep the table alive.
+fn keeper(table: &Arc<Table>, ground: &Arc<Ground>) -> Box<dyn Keeper> {
+    Box::new(TableKeeper { table: Arc::downgrade(table), ground: Arc::downgrade(ground) })
+}
+
+struct TableKeeper {
+    table: Weak<Table>,
+    ground: Weak<Ground>,
+}
+
+impl Keeper for TableKeeper {
+    fn record(&self) -> Result<()> {
+        self.ground.upgrade().map_or(Ok(()), |ground| ground.db.settle())?;
+        self.table.upgrade().map_or(Ok(()), |table| table.save())
+    }
+
+    fn recorded_bytes(&self) -> Result<u64> {
+        self.ground.upgrade().map_or(Ok(0), |ground| ground.db.cached_disk_bytes())
+    }
+
+    fn collect(&self, bytes: u64) -> u64 {
+        match (self.table.upgrade(), self.ground.upgrade()) {
+            (Some(table), Some(ground)) => collect(&table, &ground, bytes),
+            _ => 0,
+        }
+    }
 }
 
 impl Drop for Shared {

@@ -117,10 +117,19 @@ impl Table {
     /// Records what is known of all open versions, and closes those that were not used for a while
     /// or are too many: another process cannot drop what is open here.
     pub(crate) fn save(&self) -> Result<()> {
+        self.save_and_close(self.ground.stamp().saturating_sub(IDLE_MICROS_MAX))
+    }
+
+    /// Records and closes all that nobody uses: another process has no room for what it reads.
+    pub(crate) fn close_idle(&self) -> Result<()> {
+        self.save_and_close(self.ground.stamp())
+    }
+
+    /// Records all, and closes what was last wanted before `old`.
+    fn save_and_close(&self, old: u64) -> Result<()> {
         let files: Vec<Arc<Cached>> = self.open.lock().files.values().cloned().collect();
         let saved = self.save_files(&files);
         drop(files);
-        let old = self.ground.stamp().saturating_sub(IDLE_MICROS_MAX);
         self.trim(&mut self.open.lock(), old)?;
         saved
     }
@@ -164,6 +173,9 @@ impl Table {
                 }
                 return Err(error);
             }
+            drop(turn);
+            self.ground.space.recorded(news.iter().map(VersionNews::disk_bytes).sum());
+            self.ground.space.tell();
         }
         Ok(())
     }

@@ -361,6 +361,57 @@ fn what_a_process_does_not_use_any_more_can_be_dropped_by_another() {
     assert!(one.cached(b"old", MIB as u64).unwrap().missing(range(0, MIB)).is_some());
 }
 
+/// What cached versions take of the disk.
+fn on_disk(folder: &Folder) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let objects = folder.path().join("objects");
+    let of = |folder: std::fs::DirEntry| std::fs::read_dir(folder.path()).unwrap();
+    let files = std::fs::read_dir(objects).unwrap().flat_map(|folder| of(folder.unwrap()));
+    files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+#[test]
+fn processes_that_share_a_folder_keep_one_limit_together() {
+    let folder = Folder::new();
+    let limit = 8 * MIB as u64;
+    let open = || folder.open_with(CacheLimit::Bytes(limit), "boot 1");
+    let stores = [open(), open(), open()];
+    let content = bytes(1, 0, MIB);
+    for n in 0..18_u8 {
+        let store = &stores[usize::from(n) % stores.len()];
+        let cached = store.cached(&[n], MIB as u64).unwrap();
+        match cached.fill(0, &content) {
+            Ok(()) => {}
+            // The others have not let go of what they do not use yet.
+            Err(error) => assert_eq!(error.kind, ErrorKind::Full),
+        }
+        drop(cached);
+        assert!(on_disk(&folder) <= limit, "after {n}");
+    }
+    // Asked for room, they do.
+    stores.iter().for_each(|store| store.settle().unwrap());
+    let [one, ..] = &stores;
+    for n in 100..106_u8 {
+        assert!(complete(one, &[n], &content).is_complete());
+        assert!(on_disk(&folder) <= limit, "after {n}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_over_its_limit_is_brought_below_it() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, MIB);
+    let store = folder.open();
+    for n in 0..8_u8 {
+        drop(complete(&store, &[n], &content));
+    }
+    drop(store);
+    let store = folder.open_with(CacheLimit::Bytes(3 * MIB as u64), "boot 1");
+    store.checkpoint().unwrap();
+    assert_eq!(store.usage().unwrap().cached_bytes, 3 * MIB as u64);
+    assert_eq!(on_disk(&folder), 3 * MIB as u64);
+}
+
 #[test]
 fn a_share_of_the_disk_that_is_to_stay_free_stays_free() {
     let folder = Folder::new();

@@ -190,7 +190,7 @@ pub(crate) struct DiskSettings {
     #[command(flatten)]
     pub(crate) state: StateSettings,
     /// Most bytes to cache, such as 100GiB: 1MiB to 1024TiB, or 0 for none
-    /// [default: what keeps 10 % of the disk free].
+    /// [default: what keeps 10 % of the disk free, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = bounds::cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) cache_size: Option<CacheSize>,
     /// Most bytes to have on the disk that the bucket does not have, such as 10GiB: with more, writers wait

@@ -30,8 +30,7 @@ impl Launcher {
         let plan = Plan::of(bucket);
         let state = plan.state().to_str().unwrap().to_owned();
         let plan = plan
-            // As Nextflow names it.
-            .env("AWS_S3_ENDPOINT", bucket.endpoint())
+            .env("AWS_ENDPOINT_URL", bucket.endpoint())
             .env("AWS_REGION", "us-east-1")
             .env("QUAYFS_PATH_STYLE", "true")
             .env("QUAYFS_CACHE_DIR", &state)
@@ -122,6 +121,17 @@ fn a_task_is_in_the_bucket_when_its_launcher_has_ended() {
         assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
     }
     assert_eq!(get(&bucket, "small"), None);
+}
+
+#[test]
+fn the_store_is_found_by_the_name_that_nextflow_gives_it() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let mut task = launcher.task(&bucket, &["made"], "", "echo made > made");
+    task.env_remove("AWS_ENDPOINT_URL").env("AWS_S3_ENDPOINT", bucket.endpoint());
+    let ran = run(&mut task, WITHIN);
+    assert!(ran.status.success(), "{}", ran.report());
+    assert_eq!(get(&bucket, "made").as_deref(), Some("made\n"));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Two mounts of one bucket over one local state.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use testkit::{
-    Bucket, MinIo, Mount, Plan, Shape, SlowLink, append, is_long, noise, overwrite, wait, write_new,
+    Bucket, MinIo, Mount, Plan, Shape, SlowLink, append, is_long, noise, overwrite, run, wait,
+    write_new,
 };
 
 use crate::{SOON, TTL, mounted};
@@ -58,6 +61,43 @@ fn what_one_mount_fetched_the_other_does_not_fetch_again() {
     assert!(one.counter("remote_get_bytes") >= 4_000_000);
     assert!(fs::read(other.join("file")).unwrap() == bytes);
     assert_eq!(other.counter("remote_get_bytes"), 0);
+}
+
+#[test]
+fn mounts_that_share_a_cache_keep_one_bound_and_each_gets_room() {
+    const LIMIT_BYTES: u64 = 16 << 20;
+    let bucket = MinIo::shared().bucket();
+    let bytes = noise(2, 1 << 20);
+    (0..40).for_each(|n| bucket.put(&format!("{n}"), &bytes));
+    let small = |plan: Plan| plan.flags(["--cache-size", "16MiB"]);
+    let one = small(Plan::of(&bucket)).mount();
+    let other = small(Plan::of(&bucket)).state_in(one.state()).mount();
+    for n in 0..40 {
+        for mount in [&one, &other] {
+            assert!(fs::read(mount.join(format!("{}", (n + 20) % 40))).unwrap() == bytes);
+            let taken = disk_bytes(&one.state().join("objects"));
+            assert!(taken <= LIMIT_BYTES, "{taken} bytes after {n}");
+        }
+    }
+    // What the one has read and does not use any more goes for what the other reads now.
+    wait::until("what is read again and again to be in the cache", SOON, || {
+        let fetched = other.counter("remote_get_bytes");
+        (0..12).for_each(|n| assert!(fs::read(other.join(format!("{n}"))).unwrap() == bytes));
+        fetched == other.counter("remote_get_bytes")
+    });
+    assert!(disk_bytes(&one.state().join("objects")) <= LIMIT_BYTES);
+    // And so it goes when it is told to.
+    let evicted = run(one.plan().command(["evict"]).arg(one.path()), SOON);
+    assert!(evicted.status.success(), "{}", evicted.report());
+    assert_eq!(disk_bytes(&one.state().join("objects")), 0, "{}", evicted.report());
+}
+
+/// What the files below a folder take of the disk.
+fn disk_bytes(folder: &Path) -> u64 {
+    let folders = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+    // One that goes meanwhile takes nothing.
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.blocks() * 512)).sum()
 }
 
 #[test]

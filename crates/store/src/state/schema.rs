@@ -152,6 +152,22 @@ const MIGRATIONS: &[&str] = &[
 ",
     // Rows may wait in files beside the database, of which an older program knows nothing.
     "",
+    // Who adds to the cache asks what all of it takes, again and again.
+    "
+    INSERT INTO counters (name, value)
+        SELECT 'cached_bytes', COALESCE(SUM(disk_bytes), 0) FROM versions;
+    CREATE TRIGGER version_came AFTER INSERT ON versions WHEN NEW.disk_bytes <> 0 BEGIN
+        UPDATE counters SET value = value + NEW.disk_bytes WHERE name = 'cached_bytes';
+    END;
+    CREATE TRIGGER version_changed AFTER UPDATE OF disk_bytes ON versions
+        WHEN NEW.disk_bytes <> OLD.disk_bytes BEGIN
+        UPDATE counters SET value = value + NEW.disk_bytes - OLD.disk_bytes
+            WHERE name = 'cached_bytes';
+    END;
+    CREATE TRIGGER version_went AFTER DELETE ON versions WHEN OLD.disk_bytes <> 0 BEGIN
+        UPDATE counters SET value = value - OLD.disk_bytes WHERE name = 'cached_bytes';
+    END;
+",
 ];
 
 /// Brings the database to the present version, inside the caller's transaction.

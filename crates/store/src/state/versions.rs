@@ -45,6 +45,18 @@ pub(crate) struct VersionNews<'a> {
     pub pieces: Vec<(usize, PieceV1)>,
 }
 
+impl VersionNews<'_> {
+    /// What is new of it takes so much of the disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.pieces.iter().map(|(piece, row)| piece_disk_bytes(*piece, row, self.size)).sum()
+    }
+}
+
+fn piece_disk_bytes(piece: usize, row: &PieceV1, size: u64) -> u64 {
+    let first = piece as u64 * PIECE_GRANULES;
+    row.present().map(|(at, _)| granule::disk_bytes(first + at as u64, size)).sum()
+}
+
 /// A version that could be evicted.
 #[derive(Debug)]
 pub(crate) struct Idle {
@@ -128,12 +140,24 @@ impl Db {
         })
     }
 
-    /// What all versions together take on the disk, as far as it is recorded.
+    /// What all versions together take on the disk, as far as it is in the database.
     pub(crate) fn cached_disk_bytes(&self) -> Result<u64> {
-        self.read("sum up versions", |connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT COALESCE(SUM(disk_bytes), 0) FROM versions")?;
+        self.peek("sum up versions", |connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT value FROM counters WHERE name = 'cached_bytes'")?;
             statement.query_row([], |row| row.get(0)).map(unsigned)
+        })
+    }
+
+    /// Sums up anew what [`Db::cached_disk_bytes`] tells, which the database itself keeps.
+    pub(crate) fn sum_up_versions(&self) -> Result<()> {
+        self.write("sum up versions", |transaction| {
+            transaction.execute(
+                "UPDATE counters SET value = (SELECT COALESCE(SUM(disk_bytes), 0) FROM versions)
+                 WHERE name = 'cached_bytes'",
+                [],
+            )?;
+            Ok(())
         })
     }
 
@@ -290,9 +314,7 @@ fn store_piece(
     boot: Boot,
     (piece, row): (usize, &PieceV1),
 ) -> rusqlite::Result<()> {
-    let first = piece as u64 * PIECE_GRANULES;
-    let disk_bytes: u64 =
-        row.present().map(|(at, _)| granule::disk_bytes(first + at as u64, size)).sum();
+    let disk_bytes = piece_disk_bytes(piece, row, size);
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO pieces (version, piece, boot, granules, disk_bytes, map)
