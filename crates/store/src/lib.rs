@@ -9,6 +9,7 @@
 
 mod backing;
 mod body;
+mod books;
 mod cached;
 mod check;
 mod collect;

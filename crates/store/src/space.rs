@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use crate::books::{Answer, Books, free_to_keep};
 use crate::dirty::DirtyBytes;
 use crate::disk::{Disk, Room};
 use crate::error::{Error, Result};
@@ -31,11 +32,6 @@ impl Default for CacheLimit {
 
 /// How much may be written before the disk is asked again how much is free.
 const ALLOWANCE_BYTES_MAX: u64 = 64 << 20;
-
-/// How much of a limit in bytes a process is given ahead, for others not to have to be asked each time: this
-/// part, at most so much.
-const AHEAD_PART: u64 = 256;
-const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
 /// More than what is needed is freed at a time, so that not every fill has to: at most this much.
 const SLACK_BYTES_MAX: u64 = 256 << 20;
@@ -73,56 +69,6 @@ pub(crate) struct Space {
     // Held while making room: one at a time, the others then find that there is room.
     collecting: Mutex<()>,
     keeper: OnceLock<Box<dyn Keeper>>,
-}
-
-/// What is written down, in bytes.
-#[derive(Debug, Default)]
-struct Books {
-    /// What clean data takes on the disk, of all processes as far as we know. Reservations are among it.
-    used: u64,
-    /// What may be written before anybody is asked again.
-    allowance: u64,
-    /// What is reserved.
-    reserved: u64,
-    /// What has come and is not recorded.
-    settled: u64,
-    /// What has come since the folder was opened.
-    come: u64,
-}
-
-impl Books {
-    fn take(&mut self, bytes: u64) -> bool {
-        let left = self.allowance.checked_sub(bytes);
-        if let Some(left) = left {
-            self.allowance = left;
-            self.reserve(bytes);
-        }
-        left.is_some()
-    }
-
-    fn reserve(&mut self, bytes: u64) {
-        self.reserved += bytes;
-        self.used = self.used.saturating_add(bytes);
-    }
-
-    fn come(&mut self, bytes: u64) {
-        self.settled += bytes;
-        self.come += bytes;
-        self.used = self.used.saturating_add(bytes);
-    }
-
-    fn unrecorded_bytes(&self) -> u64 {
-        self.reserved + self.settled
-    }
-}
-
-/// What came of asking for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// It is reserved.
-    Granted,
-    /// So much must go first.
-    Short(u64),
 }
 
 /// The right to add bytes to the cache; what is not kept of it goes back on drop.
@@ -380,7 +326,7 @@ impl Space {
                 Some(Ok(recorded)) => recorded.saturating_add(others) + books.unrecorded_bytes(),
                 Some(Err(_)) | None => books.used,
             };
-            answer = Some(settle(&mut books, (held_bytes, limit), bytes));
+            answer = Some(books.grant((held_bytes, limit), bytes));
             self.claimed_bytes(&books)
         });
         if let Err(error) = exchanged {
@@ -389,7 +335,7 @@ impl Space {
         answer.unwrap_or_else(|| {
             let mut books = self.books.lock();
             let used_bytes = books.used;
-            settle(&mut books, (used_bytes, limit), bytes)
+            books.grant((used_bytes, limit), bytes)
         })
     }
 
@@ -458,31 +404,6 @@ impl Space {
     }
 }
 
-/// Reserves `bytes` if the limit allows it beside what is held, and something ahead of what is to come.
-fn settle(books: &mut Books, (held_bytes, limit): (u64, u64), bytes: u64) -> Answer {
-    if 0 < bytes && books.take(bytes) {
-        // Another thread has asked meanwhile.
-        return Answer::Granted;
-    }
-    let ahead_bytes = (limit / AHEAD_PART).min(AHEAD_BYTES_MAX);
-    if let Some(left) = limit.checked_sub(held_bytes.saturating_add(bytes)) {
-        books.allowance = left.min(ahead_bytes);
-        books.reserve(bytes);
-        Answer::Granted
-    } else {
-        books.allowance = books.allowance.min(limit.saturating_sub(held_bytes));
-        Answer::Short(held_bytes.saturating_add(bytes) - limit)
-    }
-}
-
-/// What of the disk stays free, where the cache has `used_bytes` of it.
-fn free_to_keep(room: Room, used_bytes: u64, percent: u8) -> u64 {
-    let of = |bytes: u64, percent: u64| bytes / 100 * percent.min(100);
-    let percent = u64::from(percent);
-    let without_us = room.free_bytes.saturating_add(used_bytes);
-    of(room.total_bytes, percent).min(of(without_us, 5 * percent))
-}
-
 /// What is not for dirty data.
 fn kept_bytes(room: Room) -> u64 {
     (room.total_bytes / 16).min(KEPT_BYTES_MAX)
@@ -519,37 +440,5 @@ impl Drop for Reservation<'_> {
         let mut books = self.space.books.lock();
         books.used = books.used.saturating_sub(self.bytes);
         self.return_to(&mut books, self.bytes);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Answer, Books, free_to_keep, settle};
-    use crate::disk::Room;
-
-    #[test]
-    fn a_share_of_the_disk_is_kept_and_half_of_what_is_free_at_most() {
-        let room = |free_bytes| Room { free_bytes, total_bytes: 1000 };
-        assert_eq!(free_to_keep(room(900), 0, 10), 100);
-        assert_eq!(free_to_keep(room(100), 300, 10), 100, "what the cache has could be free");
-        assert_eq!(free_to_keep(room(100), 0, 10), 50);
-        assert_eq!(free_to_keep(room(0), 100, 10), 50);
-        assert_eq!(free_to_keep(room(500), 0, 0), 0);
-    }
-
-    #[test]
-    fn what_is_granted_is_within_the_limit_with_what_is_given_ahead() {
-        check(Books::default(), (0, 2560), 100, Answer::Granted, (100, 10));
-        check(Books::default(), (2455, 2560), 100, Answer::Granted, (100, 5));
-        check(Books::default(), (2461, 2560), 100, Answer::Short(1), (0, 0));
-        let ahead = || Books { allowance: 120, ..Books::default() };
-        check(ahead(), (9999, 2560), 100, Answer::Granted, (100, 20));
-        check(ahead(), (2500, 2560), 130, Answer::Short(70), (0, 60));
-    }
-
-    /// What is reserved and what may be written besides after asking for `bytes`.
-    fn check(mut books: Books, held: (u64, u64), bytes: u64, want: Answer, books_want: (u64, u64)) {
-        assert_eq!(settle(&mut books, held, bytes), want);
-        assert_eq!((books.reserved, books.allowance), books_want);
     }
 }

@@ -389,7 +389,9 @@ fn processes_that_share_a_folder_keep_one_limit_together() {
         assert!(on_disk(&folder) <= limit, "after {n}");
     }
     // Asked for room, they do.
-    stores.iter().for_each(|store| store.settle().unwrap());
+    for store in &stores {
+        store.settle().unwrap();
+    }
     let [one, ..] = &stores;
     for n in 100..106_u8 {
         assert!(complete(one, &[n], &content).is_complete());
