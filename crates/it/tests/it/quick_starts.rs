@@ -2,23 +2,28 @@
 //! the programs they name.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Login, MinIo, Scratch, python, quayfs, root_folder, run, tool};
+use testkit::{Login, MinIo, Scratch, nextflow, python, quayfs, root_folder, run, tool};
 
 use crate::slides;
 
 /// Longer than the runner itself gives a page, so that it is the one to say what hung.
-const WITHIN: Duration = Duration::from_mins(3);
+const WITHIN: Duration = Duration::from_mins(10);
 
 #[test]
 fn genomics() {
     typed("genomics", &[]);
+}
+
+#[test]
+fn rna_seq() {
+    typed("rna-seq", &[]);
 }
 
 #[test]
@@ -112,7 +117,22 @@ fn programs(place: &Scratch) -> PathBuf {
         // Another page may have been typed in the same place.
         let _ = symlink(program, folder.join(name));
     }
+    let nextflow = nextflow(Command::new("java"), &place.folder("nextflow"));
+    write_program(&folder.join("nextflow"), &nextflow);
     folder
+}
+
+/// A program that does what a command does, with whatever arguments come behind its own.
+fn write_program(path: &Path, command: &Command) {
+    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap());
+    let mut words = vec!["exec env".to_owned()];
+    for (name, value) in command.get_envs() {
+        words.push(format!("{}={}", name.to_str().unwrap(), quoted(value.unwrap())));
+    }
+    words.push(quoted(command.get_program()));
+    words.extend(command.get_args().map(quoted));
+    fs::write(path, format!("#!/bin/sh\n{} \"$@\"\n", words.join(" "))).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Where programs are looked for: ours, the Python of the tests, the system's.
