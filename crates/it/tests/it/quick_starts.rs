@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Login, MinIo, Scratch, nextflow, python, quayfs, root_folder, run, tool};
+use testkit::{
+    Containers, Login, MinIo, Scratch, engine, nextflow, python, quayfs, root_folder, run, tool,
+};
 
 use crate::slides;
 
@@ -48,7 +50,10 @@ fn home_and_software_folders() {
 
 #[test]
 fn pipelines() {
-    typed_of("pipelines", "pipelines", &[]);
+    let containers = Containers::new();
+    let settings = containers.env();
+    let settings = settings.each_ref().map(|(name, path)| (*name, path.as_path()));
+    typed_of("pipelines", "pipelines", &settings);
 }
 
 #[test]
@@ -113,7 +118,9 @@ fn runner(place: &Scratch, page: &Path) -> Command {
 /// A folder with the programs that pages name and the system does not have.
 fn programs(place: &Scratch) -> PathBuf {
     let folder = place.folder("programs");
-    for (name, program) in [("quayfs", quayfs()), ("mc", tool("mc"))] {
+    let ours = [("quayfs", quayfs()), ("mc", tool("mc"))];
+    let engines = ["cwltool", "miniwdl"].map(|name| (name, engine(name)));
+    for (name, program) in ours.into_iter().chain(engines) {
         // Another page may have been typed in the same place.
         let _ = symlink(program, folder.join(name));
     }
