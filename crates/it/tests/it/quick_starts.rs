@@ -81,6 +81,15 @@ fn a_page_whose_output_is_another_fails() {
     assert!(!run(&mut runner(&place, &page), WITHIN).status.success());
 }
 
+#[test]
+fn what_a_page_leaves_running_is_ended() {
+    let place = Scratch::new();
+    let page = place.path().join("page.md");
+    // It outlives every limit, and whoever waits for the end of its output waits for it.
+    fs::write(&page, "```sh run\nsleep infinity &\n```\n").unwrap();
+    run(&mut runner(&place, &page), WITHIN).ok();
+}
+
 /// Types the blocks of a quick start, after the script of its name has filled the bucket; `arguments` are what
 /// that script wants.
 fn typed(name: &str, arguments: &[(&str, &Path)]) {
