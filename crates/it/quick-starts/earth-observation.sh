@@ -1,8 +1,10 @@
-# A bucket with a COG and a folder in the manner of a Sentinel product.
+# A bucket with a COG, a folder in the manner of a Sentinel product, and three of those that it is made from.
 mc mb --quiet store/earth
 mkdir -p earth.made/cog earth.made/S2A_MSIL2A_T31UDQ.SAFE/GRANULE/IMG_DATA
 echo '<product/>' >earth.made/S2A_MSIL2A_T31UDQ.SAFE/MTD_MSIL2A.xml
 python3 - <<'PYTHON'
+from pathlib import Path
+
 import numpy
 import rasterio
 from rasterio.transform import from_origin
@@ -20,6 +22,13 @@ written("earth.made/cog/scene.tif", 2048, driver="COG", blocksize=256, compress=
 for band in "B04", "B08":
     written(f"earth.made/S2A_MSIL2A_T31UDQ.SAFE/GRANULE/IMG_DATA/{band}_10m.jp2", 512,
             driver="JP2OpenJPEG", quality="100", reversible="YES")
+for tile in "T31UDQ", "T31UEQ", "T32ULA":
+    scene = Path(f"earth.made/S2B_MSIL1C_{tile}.SAFE")
+    images = scene / "GRANULE/L1C/IMG_DATA"
+    images.mkdir(parents=True)
+    for band in "B02", "B04", "B08":
+        written(images / f"{band}.jp2", 512, driver="JP2OpenJPEG", quality="100", reversible="YES")
+    (scene / "MTD_MSIL1C.xml").write_text("<product level='L1C'/>\n")
 PYTHON
 mc cp --quiet --recursive earth.made/ store/earth/
 rm -r earth.made

@@ -19,6 +19,14 @@ const WITHIN: Duration = Duration::from_mins(12);
 const SAMPLES_IN_CONTAINERS: usize = 8;
 const SAMPLES_AT_LENGTH: usize = 17;
 
+/// What begins a world with a folder of another one at `/fusion`.
+const AT_FUSION: &str = r#"
+    mount --bind "$0" /fusion
+    findmnt --raw --noheadings --types fuse.quayfs --output TARGET | grep -vx /fusion |
+        while read -r dir; do umount --lazy "$dir" || ! mountpoint --quiet "$dir"; done
+    exec java "$@"
+"#;
+
 /// The pipeline, and where it finds and leaves files.
 struct Pipeline {
     samples: usize,
@@ -199,11 +207,12 @@ fn in_cluster(command: &mut Command, host: &str, launcher: &Launcher, jobs: &Pat
     command.env("LAUNCHER", launcher.program()).env("TOP", launcher.top());
 }
 
-/// A world of mounts of its own for what follows, with `top` at `/fusion`: nobody else sees it there.
+/// A world of mounts of its own for what follows, with `top` at `/fusion`: nobody else sees it there. Mounts of other tests
+/// are taken out of it, since who unmounts one would wait for this world's end.
 fn at_fusion(plan: &Plan, top: &Path) -> Command {
     let mut command = plan.other_command(OsStr::new("unshare"));
-    command.args(["--mount", "--propagation", "private", "bash", "-c"]);
-    command.arg(r#"mount --bind "$0" /fusion && exec java "$@""#).arg(top);
+    command.args(["--mount", "--propagation", "private", "bash", "-euc"]);
+    command.arg(AT_FUSION).arg(top);
     command
 }
 

@@ -2,23 +2,30 @@
 //! the programs they name.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{Login, MinIo, Scratch, python, quayfs, root_folder, run, tool};
+use testkit::{
+    Containers, Login, MinIo, Scratch, engine, nextflow, python, quayfs, root_folder, run, tool,
+};
 
 use crate::slides;
 
 /// Longer than the runner itself gives a page, so that it is the one to say what hung.
-const WITHIN: Duration = Duration::from_mins(3);
+const WITHIN: Duration = Duration::from_mins(10);
 
 #[test]
 fn genomics() {
     typed("genomics", &[]);
+}
+
+#[test]
+fn rna_seq() {
+    typed("rna-seq", &[]);
 }
 
 #[test]
@@ -43,7 +50,10 @@ fn home_and_software_folders() {
 
 #[test]
 fn pipelines() {
-    typed_of("pipelines", "pipelines", &[]);
+    let containers = Containers::new();
+    let settings = containers.env();
+    let settings = settings.each_ref().map(|(name, path)| (*name, path.as_path()));
+    typed_of("pipelines", "pipelines", &settings);
 }
 
 #[test]
@@ -69,6 +79,15 @@ fn a_page_whose_output_is_another_fails() {
     }
     fs::write(&page, "```sh run\nfalse\n```\n").unwrap();
     assert!(!run(&mut runner(&place, &page), WITHIN).status.success());
+}
+
+#[test]
+fn what_a_page_leaves_running_is_ended() {
+    let place = Scratch::new();
+    let page = place.path().join("page.md");
+    // It outlives every limit, and whoever waits for the end of its output waits for it.
+    fs::write(&page, "```sh run\nsleep infinity &\n```\n").unwrap();
+    run(&mut runner(&place, &page), WITHIN).ok();
 }
 
 /// Types the blocks of a quick start, after the script of its name has filled the bucket; `arguments` are what
@@ -108,11 +127,28 @@ fn runner(place: &Scratch, page: &Path) -> Command {
 /// A folder with the programs that pages name and the system does not have.
 fn programs(place: &Scratch) -> PathBuf {
     let folder = place.folder("programs");
-    for (name, program) in [("quayfs", quayfs()), ("mc", tool("mc"))] {
+    let ours = [("quayfs", quayfs()), ("mc", tool("mc"))];
+    let engines = ["cwltool", "miniwdl"].map(|name| (name, engine(name)));
+    for (name, program) in ours.into_iter().chain(engines) {
         // Another page may have been typed in the same place.
         let _ = symlink(program, folder.join(name));
     }
+    let nextflow = nextflow(Command::new("java"), &place.folder("nextflow"));
+    write_program(&folder.join("nextflow"), &nextflow);
     folder
+}
+
+/// A program that does what a command does, with whatever arguments come behind its own.
+fn write_program(path: &Path, command: &Command) {
+    let quoted = |word: &OsStr| format!("'{}'", word.to_str().unwrap());
+    let mut words = vec!["exec env".to_owned()];
+    for (name, value) in command.get_envs() {
+        words.push(format!("{}={}", name.to_str().unwrap(), quoted(value.unwrap())));
+    }
+    words.push(quoted(command.get_program()));
+    words.extend(command.get_args().map(quoted));
+    fs::write(path, format!("#!/bin/sh\n{} \"$@\"\n", words.join(" "))).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Where programs are looked for: ours, the Python of the tests, the system's.
