@@ -7,6 +7,7 @@ use base::{FileKind, Ino, Name};
 use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
 use tracing::Instrument as _;
 
+use super::answers::is_unanswered;
 use super::ask::Ask;
 use super::attributes::item::OWN;
 use super::attributes::read::Want;
@@ -132,28 +133,6 @@ impl Shared {
             }
         }
         Err(Error::name(ErrorKind::Stale, op, name))
-    }
-
-    /// Takes note of whether the bucket answered.
-    fn heard<T>(&self, answer: Result<T>) -> Result<T> {
-        match &answer {
-            Err(error) if is_unanswered(error) => {
-                if self.state().outage.begins(self.clock.monotonic()) {
-                    tracing::warn!(%error, "names are shown as they are remembered until the bucket answers");
-                }
-            }
-            Err(Error { kind: ErrorKind::Remote(_), .. }) => self.answered(),
-            // It may be an answer from memory.
-            Ok(_) | Err(_) => {}
-        }
-        answer
-    }
-
-    /// The bucket answered just now.
-    fn answered(&self) {
-        if self.state().outage.ends() {
-            tracing::info!("the bucket answers again");
-        }
     }
 
     async fn look_for(
@@ -378,11 +357,6 @@ impl Shared {
         };
         length.map_err(|kind| Error::name(kind, op, name))
     }
-}
-
-/// Whether the bucket said nothing for as long as anybody waits.
-fn is_unanswered(error: &Error) -> bool {
-    error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable)
 }
 
 /// An odd key that the store does not take makes a name that no file can have here.

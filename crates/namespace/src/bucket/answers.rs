@@ -1,0 +1,35 @@
+//! Takes note of whether the bucket answers ([`outage`](super::outage)).
+
+use remote::ErrorKind as RemoteErrorKind;
+
+use super::shared::Shared;
+use crate::{Error, ErrorKind, Result};
+
+impl Shared {
+    /// Takes note of whether the bucket answered.
+    pub(super) fn heard<T>(&self, answer: Result<T>) -> Result<T> {
+        match &answer {
+            Err(error) if is_unanswered(error) => {
+                if self.state().outage.begins(self.clock.monotonic()) {
+                    tracing::warn!(%error, "names are shown as they are remembered until the bucket answers");
+                }
+            }
+            Err(Error { kind: ErrorKind::Remote(_), .. }) => self.answered(),
+            // It may be an answer from memory.
+            Ok(_) | Err(_) => {}
+        }
+        answer
+    }
+
+    /// The bucket answered just now.
+    pub(super) fn answered(&self) {
+        if self.state().outage.ends() {
+            tracing::info!("the bucket answers again");
+        }
+    }
+}
+
+/// Whether the bucket said nothing for as long as anybody waits.
+pub(super) fn is_unanswered(error: &Error) -> bool {
+    error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable)
+}
