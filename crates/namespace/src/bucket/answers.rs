@@ -1,6 +1,9 @@
-//! Takes note of whether the bucket answers ([`outage`](super::outage)).
+//! Takes note of whether the bucket answers ([`outage`](super::outage)), and tries again while it does not.
+
+use std::sync::Arc;
 
 use remote::ErrorKind as RemoteErrorKind;
+use tracing::Instrument as _;
 
 use super::shared::Shared;
 use crate::{Error, ErrorKind, Result};
@@ -26,6 +29,17 @@ impl Shared {
         if self.state().outage.ends() {
             tracing::info!("the bucket answers again");
         }
+    }
+
+    /// Has the bucket asked by a task of its own: who was told what is remembered does not wait for it.
+    pub(super) fn try_again(self: &Arc<Self>, ask: impl Future<Output = ()> + Send + 'static) {
+        let shared = Arc::clone(self);
+        let tried = async move {
+            ask.await;
+            let now = shared.clock.monotonic();
+            shared.state().uncounted().outage.tried(now);
+        };
+        tokio::spawn(tried.in_current_span());
     }
 }
 

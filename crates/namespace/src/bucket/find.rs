@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
-use tracing::Instrument as _;
 
 use super::answers::is_unanswered;
 use super::ask::Ask;
@@ -106,8 +105,10 @@ impl Shared {
             Advice::Remember => return Ok(remembered),
             Advice::RememberAndTry => {
                 let (shared, name) = (Arc::clone(self), name.clone());
-                let tried = async move { shared.find_by(op, (parent, &name), belief).await };
-                tokio::spawn(tried.in_current_span());
+                self.try_again(async move {
+                    // Who looks next is told what came of it.
+                    let _ = shared.find_by(op, (parent, &name), belief).await;
+                });
                 return Ok(remembered);
             }
         }
@@ -202,14 +203,36 @@ impl Shared {
                 Place::Unlinked | Place::Replaced => return Ok(()),
             }
         };
-        let Some((parent, name)) = place else {
-            return match self.freshen(op, &Key::from(""), Want::One(OWN)).await {
-                // The root is there.
+        match place {
+            Some((parent, name)) => {
+                self.look(op, (parent, &name), Belief::TimeToLive).await.map(|_| ())
+            }
+            None => self.look_at_root(op).await,
+        }
+    }
+
+    /// As [`Shared::look`], for the root: it is there, and the bucket is asked how it looks.
+    async fn look_at_root(self: &Arc<Self>, op: &'static str) -> Result<()> {
+        let now = self.clock.monotonic();
+        let advice = self.state().uncounted().outage.advise(now);
+        match advice {
+            Advice::Ask => match self.freshen_root(op).await {
                 Err(error) if is_unanswered(&error) => Ok(()),
                 freshened => freshened,
-            };
-        };
-        self.look(op, (parent, &name), Belief::TimeToLive).await.map(|_| ())
+            },
+            Advice::Remember => Ok(()),
+            Advice::RememberAndTry => {
+                let shared = Arc::clone(self);
+                self.try_again(async move {
+                    let _ = shared.freshen_root(op).await;
+                });
+                Ok(())
+            }
+        }
+    }
+
+    async fn freshen_root(&self, op: &'static str) -> Result<()> {
+        self.heard(self.freshen(op, &Key::from(""), Want::One(OWN)).await)
     }
 
     fn begin(
