@@ -24,7 +24,7 @@ use self::attach::Attach;
 use self::catalog::Catalog;
 use self::folders::{Entry, Folder, Folders, Found};
 use crate::assemble::Common;
-use crate::config::{Buckets, Changes, Config};
+use crate::config::{Buckets, Config};
 use crate::kernel::Link;
 use crate::tag::Tag;
 use crate::volume::Volume;
@@ -206,7 +206,7 @@ fn through(volume: &Volume, tag: Tag, caller: Caller, request: Request<'_>) -> A
     if let Request::Forget { ino: Ino::ROOT, .. } = request {
         return Answer::Now(Ok(Reply::Done));
     }
-    if volume.changes == Changes::Refused && request.is_change() {
+    if volume.read_only.is_some() && request.is_change() {
         return Answer::Now(Err(Errno::EROFS));
     }
     let outer = move |mut reply: Reply| {

@@ -453,9 +453,10 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
         return Error::Remote { location, advice, source };
     }
     let advice = match source.trouble() {
-        Trouble::NoCredentials => "no credentials were found: set AWS_ACCESS_KEY_ID and \
-            AWS_SECRET_ACCESS_KEY, name a profile with --aws-profile, or use --anonymous for a public \
-            bucket"
+        Trouble::NoCredentials => "no credentials were found: neither in the environment, nor in the \
+            profiles of ~/.aws, nor by a web identity or the metadata service of this container or machine; \
+            set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with --aws-profile, or use \
+            --anonymous for a public bucket"
             .to_owned(),
         Trouble::BadCredentials => "the store does not accept these credentials: check the access \
             key, the secret key and the session token (or --aws-profile), and the machine's clock"

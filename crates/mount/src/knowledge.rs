@@ -75,7 +75,8 @@ pub(crate) fn status(bucket: &str, learned: &Learned) -> StoreStatus {
         let names = known.iter().filter(move |(_, has)| *has == wanted);
         names.map(|(capability, _)| capability.name().to_owned()).collect()
     };
-    StoreStatus { bucket: bucket.to_owned(), has: of(Has::Yes), lacks: of(Has::No) }
+    let (has, lacks) = (of(Has::Yes), of(Has::No));
+    StoreStatus { bucket: bucket.to_owned(), has, lacks, read_only: None }
 }
 
 /// Only what nobody has learnt yet: a service that is the same everywhere has not to be remembered.

@@ -89,8 +89,8 @@ pub use samples::Rates;
 pub use spelling::spelled;
 pub use stand_in::copy_over_link;
 pub use status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, StoreStatus, TimesStatus,
-    TuningStatus, UploadState, UploadStatus,
+    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, ReadOnly, Status, StoreStatus,
+    TimesStatus, TuningStatus, UploadState, UploadStatus,
 };
 pub use store::CacheLimit;
 pub use sync::sync;

@@ -66,6 +66,19 @@ pub struct StoreStatus {
     pub has: Vec<String>,
     /// What it does not, and what is therefore worked around.
     pub lacks: Vec<String>,
+    /// Why it takes no changes by this mount, if it takes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<ReadOnly>,
+}
+
+/// Why a bucket takes no changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadOnly {
+    /// It is mounted so.
+    Asked,
+    /// The credentials may not write, as was found out when it was mounted.
+    Credentials,
 }
 
 /// What a mount says of the local disk. All mounts of one state folder share it.

@@ -19,6 +19,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::process::Processes;
 use crate::recall::{self, Recall};
+use crate::status::ReadOnly;
 
 /// Parts of uploads that nobody completes are removed so often. A request that was on its way when its
 /// sender died has arrived by then.
@@ -32,8 +33,8 @@ const PINS_DELAY: Duration = Duration::from_mins(10);
 pub(crate) struct Volume {
     /// What answers the kernel's requests.
     pub(crate) dispatch: Arc<Dispatch>,
-    /// Whether the bucket takes changes.
-    pub(crate) changes: Changes,
+    /// Why the bucket takes no changes, if it takes none.
+    pub(crate) read_only: Option<ReadOnly>,
     /// What it is in a mount of all buckets: `s3/bucket`.
     pub(crate) place: String,
     /// As whom its bucket is asked; none for a folder.
@@ -76,10 +77,15 @@ impl Volume {
             processes: Processes::default(),
         };
         let (dispatch, background) = (Arc::new(dispatch), [attributes, removal, pins, asked]);
+        let read_only = match (config.changes, changes) {
+            (Changes::Allowed, Changes::Allowed) => None,
+            (Changes::Allowed, Changes::Refused) => Some(ReadOnly::Credentials),
+            (Changes::Refused, _) => Some(ReadOnly::Asked),
+        };
         let place = config.location.to_string().replace("://", "/");
         Volume {
             dispatch,
-            changes,
+            read_only,
             place,
             identified,
             remote,

@@ -101,8 +101,10 @@ impl Volumes {
     /// What the stores of the buckets can do.
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let all = self.all();
-        let of =
-            |volume: &Arc<Volume>| knowledge::status(&volume.place, volume.knowledge.learned());
+        let of = |volume: &Arc<Volume>| StoreStatus {
+            read_only: volume.read_only,
+            ..knowledge::status(&volume.place, volume.knowledge.learned())
+        };
         all.iter().map(of).collect()
     }
 

@@ -16,6 +16,7 @@
 
 mod ahead;
 mod alike;
+mod answers;
 mod arriving;
 mod ask;
 mod at_once;

@@ -48,6 +48,7 @@ mod model;
 mod nextflow;
 mod numbers;
 mod odd_keys;
+mod outage;
 mod passthrough;
 mod permission;
 mod posix;

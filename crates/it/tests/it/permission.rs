@@ -35,6 +35,12 @@ fn credentials_that_may_not_write_make_a_mount_for_reading_and_it_says_so() {
     let mount = attempt.ok();
     refuses_changes(&mount);
     assert_eq!(bucket.keys(), ["folder/file"]);
+    assert_eq!(mount.status()["stores"][0]["read_only"], "credentials");
+    let mut status = mount.plan().command(["status"]);
+    let page = run(status.arg(mount.path()), WITHIN);
+    let line =
+        format!("{} is mounted read-only, because these credentials cannot write", bucket.url());
+    assert!(page.ok().contains(&line), "{}", page.report());
     mount.umount();
 }
 

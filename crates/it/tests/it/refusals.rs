@@ -42,6 +42,24 @@ fn no_credentials_at_all() {
 }
 
 #[test]
+fn a_machine_that_hands_out_no_credentials() {
+    let store = MinIo::shared();
+    // Whoever asks it as a metadata service is refused, as by a machine whose service is switched off.
+    let plan = Plan::of(&store.bucket())
+        .without_login()
+        .env("AWS_EC2_METADATA_DISABLED", "false")
+        .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &store.endpoint());
+    let words: &[&[&str]] = &[
+        &["no credentials were found"],
+        &["metadata service"],
+        &["AWS_ACCESS_KEY_ID"],
+        // What it answered.
+        &["CredentialsFailed"],
+    ];
+    check(plan, words);
+}
+
+#[test]
 fn an_endpoint_where_nobody_listens() {
     let bucket = MinIo::shared().bucket();
     // The port was free a moment ago; nobody listens there.

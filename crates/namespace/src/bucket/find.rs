@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
 use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
-use tracing::Instrument as _;
 
+use super::answers::is_unanswered;
 use super::ask::Ask;
 use super::attributes::item::OWN;
 use super::attributes::read::Want;
@@ -105,8 +105,10 @@ impl Shared {
             Advice::Remember => return Ok(remembered),
             Advice::RememberAndTry => {
                 let (shared, name) = (Arc::clone(self), name.clone());
-                let tried = async move { shared.find_by(op, (parent, &name), belief).await };
-                tokio::spawn(tried.in_current_span());
+                self.try_again(async move {
+                    // Who looks next is told what came of it.
+                    let _ = shared.find_by(op, (parent, &name), belief).await;
+                });
                 return Ok(remembered);
             }
         }
@@ -132,28 +134,6 @@ impl Shared {
             }
         }
         Err(Error::name(ErrorKind::Stale, op, name))
-    }
-
-    /// Takes note of whether the bucket answered.
-    fn heard<T>(&self, answer: Result<T>) -> Result<T> {
-        match &answer {
-            Err(error) if is_unanswered(error) => {
-                if self.state().outage.begins(self.clock.monotonic()) {
-                    tracing::warn!(%error, "names are shown as they are remembered until the bucket answers");
-                }
-            }
-            Err(Error { kind: ErrorKind::Remote(_), .. }) => self.answered(),
-            // It may be an answer from memory.
-            Ok(_) | Err(_) => {}
-        }
-        answer
-    }
-
-    /// The bucket answered just now.
-    fn answered(&self) {
-        if self.state().outage.ends() {
-            tracing::info!("the bucket answers again");
-        }
     }
 
     async fn look_for(
@@ -223,14 +203,36 @@ impl Shared {
                 Place::Unlinked | Place::Replaced => return Ok(()),
             }
         };
-        let Some((parent, name)) = place else {
-            return match self.freshen(op, &Key::from(""), Want::One(OWN)).await {
-                // The root is there.
+        match place {
+            Some((parent, name)) => {
+                self.look(op, (parent, &name), Belief::TimeToLive).await.map(|_| ())
+            }
+            None => self.look_at_root(op).await,
+        }
+    }
+
+    /// As [`Shared::look`], for the root: it is there, and the bucket is asked how it looks.
+    async fn look_at_root(self: &Arc<Self>, op: &'static str) -> Result<()> {
+        let now = self.clock.monotonic();
+        let advice = self.state().uncounted().outage.advise(now);
+        match advice {
+            Advice::Ask => match self.freshen_root(op).await {
                 Err(error) if is_unanswered(&error) => Ok(()),
                 freshened => freshened,
-            };
-        };
-        self.look(op, (parent, &name), Belief::TimeToLive).await.map(|_| ())
+            },
+            Advice::Remember => Ok(()),
+            Advice::RememberAndTry => {
+                let shared = Arc::clone(self);
+                self.try_again(async move {
+                    let _ = shared.freshen_root(op).await;
+                });
+                Ok(())
+            }
+        }
+    }
+
+    async fn freshen_root(&self, op: &'static str) -> Result<()> {
+        self.heard(self.freshen(op, &Key::from(""), Want::One(OWN)).await)
     }
 
     fn begin(
@@ -378,11 +380,6 @@ impl Shared {
         };
         length.map_err(|kind| Error::name(kind, op, name))
     }
-}
-
-/// Whether the bucket said nothing for as long as anybody waits.
-fn is_unanswered(error: &Error) -> bool {
-    error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable)
 }
 
 /// An odd key that the store does not take makes a name that no file can have here.

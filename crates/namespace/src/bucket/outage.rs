@@ -7,6 +7,8 @@
 //!       ▲                      ▲──────── no answer ──────────────┤
 //!       └────────────────────── an answer ───────────────────────┘
 //! ```
+//!
+//! Who tries may find what he looks for without the bucket: then the next one tries.
 
 use std::time::Duration;
 
@@ -58,6 +60,13 @@ impl Outage {
         is_new
     }
 
+    /// Who tried is done. If he learnt nothing of the bucket, whoever looks at `now` or later tries.
+    pub(super) fn tried(&mut self, now: Duration) {
+        if let Outage::Tried { .. } = self {
+            *self = Outage::Resting { until: now };
+        }
+    }
+
     /// The bucket answers. Whether it did not before.
     pub(super) fn ends(&mut self) -> bool {
         !matches!(std::mem::take(self), Outage::Reachable)
@@ -85,8 +94,14 @@ mod tests {
         assert_eq!(outage.advise(now), Advice::RememberAndTry);
         now += TRY_MAX;
         assert_eq!(outage.advise(now), Advice::RememberAndTry, "the other one has given up");
+        outage.tried(now);
+        assert_eq!(outage.advise(now), Advice::RememberAndTry, "nothing was learnt");
+        assert!(!outage.begins(now));
+        outage.tried(now);
+        assert_eq!(outage.advise(now), Advice::Remember, "there was no answer");
         assert!(outage.ends());
         assert!(!outage.ends());
+        outage.tried(now);
         assert_eq!(outage.advise(now), Advice::Ask);
     }
 }

@@ -4,6 +4,9 @@
 //! as somebody reads; who comes while it is under way reads along, unless a name in the folder was
 //! changed here since it began. Where folders are listed one after another it asks for a page
 //! across folders first ([`sweep`](super::sweep)).
+//!
+//! While the bucket does not answer ([`outage`](super::outage)), a folder of which every name is
+//! remembered is shown so; any other is an error, never a part of itself.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,18 +18,20 @@ use futures::stream::FuturesUnordered;
 use remote::{Key, ListOrder, ListRequest, Page};
 use tracing::Instrument as _;
 
+use super::answers::is_unanswered;
 use super::attributes::dress::Sight;
 use super::changes::Ticket;
 use super::find::{MOVES_MAX, SOON_MIN};
-use super::flight::Stream;
+use super::flight::{Scope, Stream};
 use super::gather::{Answer, Found, Gather};
 use super::listing;
 use super::nodes::Place;
+use super::outage::Advice;
 use super::shared::{Shared, State};
 use super::spans::{Question, Which};
 use super::sweep::{self, Sweep};
 use super::walk::How;
-use crate::listing::{Filling, listing};
+use crate::listing::{Chunk, Filling, listing};
 use crate::{Error, ErrorKind, Listed, Listing, Result};
 
 const OP: &str = "list";
@@ -63,6 +68,9 @@ impl Shared {
             state.walk.answered(&prefix, now);
             return Ok(Listing::of(state.listed(dir)));
         }
+        if all.is_some() && self.is_out(&mut state, dir, now) {
+            return Ok(Listing::of(state.listed(dir)));
+        }
         if let Some(listing) = state.stream_to_join(dir, now, ttl) {
             return Ok(listing);
         }
@@ -85,15 +93,39 @@ impl Shared {
         Ok(listing)
     }
 
+    /// Whether the bucket does not answer, as far as is known. Now and then somebody asks, by the first page
+    /// of `dir`.
+    fn is_out(self: &Arc<Self>, state: &mut State, dir: Ino, now: Duration) -> bool {
+        match state.outage.advise(now) {
+            Advice::Ask => false,
+            Advice::Remember => true,
+            Advice::RememberAndTry => {
+                let shared = Arc::clone(self);
+                self.try_again(async move {
+                    let page = shared.pages(OP, dir, Scope::First).await;
+                    if shared.heard(page).is_ok() {
+                        shared.answered();
+                    }
+                });
+                true
+            }
+        }
+    }
+
     async fn stream(self: Arc<Self>, mut trip: Trip) {
         let filling = trip.filling.clone();
         let filled = tokio::select! {
             filled = self.fill(&mut trip) => filled,
             () = filling.abandoned() => Ok(()),
         };
-        self.state().leave_table(&trip);
+        let filled = self.heard(filled);
+        let mut state = self.state();
+        state.leave_table(&trip);
         match filled {
             Ok(()) => filling.end(),
+            Err(error) if is_unanswered(&error) && state.put_remembered(trip.dir, &filling) => {
+                filling.end();
+            }
             Err(error) => filling.fail(error),
         }
     }
@@ -127,7 +159,7 @@ impl Shared {
             trip.how = How::Alone;
             // Keys do not tell of an empty folder that is a thing of its own.
             if !self.has_real_folders() {
-                swept = self.sweep(trip, &mut gather).await;
+                swept = self.sweep(trip, &mut gather).await?;
             }
         }
         let order = self.remote.personality().naming.order;
@@ -141,6 +173,7 @@ impl Shared {
             }
             if let Some(answer) = asked.next().await {
                 let mut answer = answer?;
+                self.answered();
                 let sees = if answer.begins { Sight::Beginning } else { sight };
                 self.dress(OP, gather.prefix(), &mut answer.page, sees).await?;
                 sight = Sight::Told;
@@ -189,20 +222,23 @@ impl Shared {
 
     /// Asks for a page that begins with the folder and goes on with those that follow. If the
     /// folder is in it as a whole it is listed. Returns what else the page tells.
-    async fn sweep(&self, trip: &Trip, gather: &mut Gather) -> Option<(Arc<Ticket>, Sweep)> {
-        let request = sweep::request(&trip.prefix)?;
+    async fn sweep(
+        &self,
+        trip: &Trip,
+        gather: &mut Gather,
+    ) -> Result<Option<(Arc<Ticket>, Sweep)>> {
+        let Some(request) = sweep::request(&trip.prefix) else { return Ok(None) };
         let ticket = Arc::new(self.changes.ticket());
         let as_of = self.clock.monotonic();
-        let Ok(page) = self.remote.list(&request).await else {
-            // The folder's own listing will tell what is wrong, or come all the same.
-            self.state().walk.lost();
-            return None;
+        let page = match self.remote.list(&request).await {
+            Ok(page) => page,
+            Err(error) => return self.lose(Error::remote(OP, error)),
         };
+        self.answered();
         let mut sweep = Sweep::new(&request, page, as_of);
         for (prefix, entries) in sweep.whole_folders() {
-            if self.dress_lines(OP, &prefix, entries, Sight::Beginning).await.is_err() {
-                self.state().walk.lost();
-                return None;
+            if let Err(error) = self.dress_lines(OP, &prefix, entries, Sight::Beginning).await {
+                return self.lose(error);
             }
         }
         if let Some(entries) = sweep.take(&trip.prefix) {
@@ -216,9 +252,16 @@ impl Shared {
             gather.take_in(&mut state, &trip.filling, answer);
             state.walk.won();
             state.tree.tell_sweep(&ticket, sweep);
-            return None;
+            return Ok(None);
         }
-        Some((ticket, sweep))
+        Ok(Some((ticket, sweep)))
+    }
+
+    /// A page across folders did not come: the folder's own pages will tell what is wrong, or come all the
+    /// same. But who waited in vain for as long as anybody waits does not wait once more.
+    fn lose<T>(&self, error: Error) -> Result<Option<T>> {
+        self.state().walk.lost();
+        if is_unanswered(&error) { Err(error) } else { Ok(None) }
     }
 
     /// Asks for a page. What it tells is as old as the ticket in `began`, if there is one: pages
@@ -262,6 +305,25 @@ impl State {
         if self.streams.get(&trip.dir).is_some_and(|stream| Arc::ptr_eq(&stream.ticket, ticket)) {
             self.streams.remove(&trip.dir);
         }
+    }
+
+    /// Puts in what is remembered of the folder `dir` and was not listed; false if there may be more.
+    fn put_remembered(&self, dir: Ino, filling: &Filling) -> bool {
+        // One that was replaced has nothing in it here.
+        if self.tree.prefix(OP, dir).is_err() {
+            return false;
+        }
+        let Some(folder) = self.tree.folder(dir).filter(|folder| folder.windows.all().is_some())
+        else {
+            return false;
+        };
+        let sent: HashSet<Name> = filling.names().into_iter().collect();
+        let mut chunk = Chunk::default();
+        for (name, &ino) in folder.children.iter().filter(|(name, _)| !sent.contains(*name)) {
+            chunk.push(name, ino, self.tree.attr(ino).kind);
+        }
+        filling.put(chunk);
+        true
     }
 
     /// What is remembered of the folder `dir`.

@@ -119,14 +119,16 @@ struct Lately {
 }
 
 impl Windows {
-    /// Adds what was told; of too many windows the oldest goes.
+    /// Adds what was told; of too many windows the oldest goes, and the one on all names last: it alone says
+    /// that no name is missing.
     pub(super) fn add(&mut self, window: Window) {
         if window.range == Range::All {
             self.0.told.retain(|other| window.as_of < other.as_of);
         }
         self.0.told.retain(|other| other.range != window.range || window.as_of < other.as_of);
         if self.0.told.len() == WINDOWS_MAX {
-            self.0.told.remove(0);
+            let of_some = self.0.told.iter().position(|window| window.range != Range::All);
+            self.0.told.remove(of_some.unwrap_or(0));
         }
         self.0.told.push(window);
     }
@@ -229,6 +231,12 @@ mod tests {
         windows.add(Window { range: Range::All, as_of: Duration::from_secs(30) });
         assert_eq!(windows.0.told.len(), 1, "a whole listing replaces what is older");
         assert_eq!(windows.covering(&name("n19")).unwrap().as_of, Duration::from_secs(30));
+        for second in 40..60 {
+            let range = Range::One(name(&format!("n{second}")));
+            windows.add(Window { range, as_of: Duration::from_secs(second) });
+        }
+        assert_eq!(windows.0.told.len(), WINDOWS_MAX);
+        assert!(windows.all().is_some(), "a whole listing is not forgotten for single names");
         windows.forget(&name("n19"));
         assert_eq!(windows.covering(&name("n1")), None);
     }

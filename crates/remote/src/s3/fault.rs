@@ -117,7 +117,8 @@ fn of_local(error: &(dyn std::error::Error + 'static)) -> (ErrorKind, ProviderEr
         Some(CredentialsError::ProviderTimedOut(_)) => {
             (TRANSIENT, said("CredentialsTimeout", error, Trouble::NoCredentials))
         }
-        Some(_) => (ErrorKind::Denied, said("CredentialsFailed", error, Trouble::BadCredentials)),
+        // Who was to tell them failed: the store has seen none that it could refuse.
+        Some(_) => (ErrorKind::Denied, said("CredentialsFailed", error, Trouble::NoCredentials)),
         None => (TRANSIENT, said("RequestFailed", error, Trouble::Unreachable)),
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use base::printable;
 use mount::{
-    CostStatus, CredentialsStatus, Status, StoreStatus, TimesStatus, TuningStatus, UploadState,
+    CostStatus, CredentialsStatus, ReadOnly, Status, StoreStatus, TimesStatus, TuningStatus,
+    UploadState,
 };
 
 use crate::plain::shown;
@@ -32,6 +33,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
         ),
     ));
     lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
+    lines.extend(status.stores.iter().filter_map(read_only).map(|why| entry("store", &why)));
     lines.extend(status.stores.iter().filter_map(lacks).map(|lacks| entry("store", &lacks)));
     lines.push(entry("cost", &cost(&status.cost)));
     lines.push(entry("tuning", &tuning(&status.tuning)));
@@ -130,11 +132,23 @@ fn credentials(who: &CredentialsStatus) -> String {
     [Some(name), who.role.clone(), left].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Why a bucket is mounted for reading only, if it is.
+fn read_only(store: &StoreStatus) -> Option<String> {
+    let why = match store.read_only? {
+        ReadOnly::Asked => "as it was asked for",
+        ReadOnly::Credentials => "because these credentials cannot write",
+    };
+    Some(format!("{} is mounted read-only, {why}", url(store)))
+}
+
 /// What the store of a bucket is known to lack; most lack nothing.
 fn lacks(store: &StoreStatus) -> Option<String> {
     let names = store.lacks.join(", ");
-    let bucket = store.bucket.replacen('/', "://", 1);
-    (!names.is_empty()).then(|| format!("{bucket} does without {names}"))
+    (!names.is_empty()).then(|| format!("{} does without {names}", url(store)))
+}
+
+fn url(store: &StoreStatus) -> String {
+    store.bucket.replacen('/', "://", 1)
 }
 
 fn cost(cost: &CostStatus) -> String {
