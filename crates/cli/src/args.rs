@@ -101,14 +101,14 @@ pub(crate) struct SyncArgs {
     quayfs recover --list\n  \
     quayfs recover --discard notes.txt\n\n\
     The next mount of a bucket finishes by itself what an earlier one left; this does it without\n\
-    a mount. What could not be brought to a bucket, and why, is listed; a listed file can be\n\
+    a mount; --list shows it. What could not be brought to a bucket, and why, is listed; a listed file can be\n\
     copied from where it is, and discarded.")]
 pub(crate) struct RecoverArgs {
-    /// The bucket, as it was mounted.
+    /// The bucket, as it was mounted; with --list, the one of which it is shown what waits.
     #[arg(required_unless_present_any = ["list", "discard"])]
     pub(crate) url: Option<String>,
-    /// Show what waits for the next mount, and what is in the recovery folder and why.
-    #[arg(long, conflicts_with_all = ["url", "discard"])]
+    /// Show what waits for the next mount, which processes still upload, and what is in the recovery folder and why.
+    #[arg(long, conflicts_with = "discard")]
     pub(crate) list: bool,
     /// For programs.
     #[arg(long, requires = "list")]

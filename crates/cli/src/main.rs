@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod left;
 mod plain;
 mod service;
 mod settings;

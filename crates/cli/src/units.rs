@@ -148,6 +148,11 @@ pub(crate) fn show_count(count: u64) -> String {
     text
 }
 
+/// `1 file`, `3 files`.
+pub(crate) fn show_plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", show_count(count)) }
+}
+
 /// `12 µs`, `1.5 ms`, `2.3 s`: as exact as a look needs it.
 pub(crate) fn show_millis(millis: f64) -> String {
     match millis {

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use vfs::Unpublished;
+use vfs::{Next, Unpublished};
 
 use crate::assemble::Common;
 use crate::attend::attend;
@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::lines::{Lines, say};
 use crate::peer::Peer;
 use crate::report::Report;
-use crate::runtime_dir;
+use crate::runtime_dir::{self, Of};
 use crate::socket::Socket;
 use crate::status::{Live, Status};
 use crate::task;
@@ -50,6 +50,9 @@ struct Drain {
     pending_bytes: u64,
     done: bool,
     failed: Vec<String>,
+    /// How many of these lost to others: trying again does not help.
+    #[serde(default)]
+    lost: usize,
     /// Why attributes are left for the next mount, if they are.
     #[serde(default)]
     left: Option<String>,
@@ -67,6 +70,8 @@ struct LogLevel {
 pub(crate) struct Drained {
     /// What could not be brought into the bucket, and why.
     pub(crate) failed: Vec<String>,
+    /// How many of these lost to others.
+    pub(crate) lost: usize,
     /// Why attributes are left for the next mount, if they are.
     pub(crate) left: Option<String>,
 }
@@ -217,9 +222,10 @@ impl Controlled {
                 () = self.common.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
             }
         };
+        let lost = unpublished.iter().filter(|file| file.next == Next::Lost).count();
         let failed = unpublished.into_iter().map(|file| file.reason).collect();
         let left = self.volumes.left_for_the_next_mount();
-        say(to, &Drain { done: true, failed, left, ..self.progress() }).await
+        say(to, &Drain { done: true, failed, lost, left, ..self.progress() }).await
     }
 
     fn progress(&self) -> Drain {
@@ -229,6 +235,7 @@ impl Controlled {
             pending_bytes: pending.bytes,
             done: false,
             failed: Vec::new(),
+            lost: 0,
             left: None,
         }
     }
@@ -244,8 +251,12 @@ impl Asked {
     pub(crate) fn new(entry: &MountEntry, question: &str) -> io::Result<Asked> {
         // A mount of this user, or, for root, of any user that left a socket.
         let owner = entry.owner.unwrap_or(rustix::process::geteuid().as_raw());
-        let sockets = runtime_dir::sockets(owner, entry.device);
-        let mut stream = connect(&sockets, owner, ANSWER_PATIENCE)?;
+        Asked::at(&runtime_dir::sockets(owner, Of::Mount(entry.device)), owner, question)
+    }
+
+    /// Asks who listens at the first of `sockets` where somebody does, who must be `owner` or root.
+    pub(crate) fn at(sockets: &[PathBuf], owner: u32, question: &str) -> io::Result<Asked> {
+        let mut stream = connect(sockets, owner, ANSWER_PATIENCE)?;
         stream.write_all(format!("{question}\n").as_bytes())?;
         Ok(Asked { lines: BufReader::new(stream) })
     }
@@ -279,6 +290,12 @@ impl Asked {
     /// Where more lines of the question go.
     pub(crate) fn more(&self) -> io::Result<ClientStream> {
         self.lines.get_ref().try_clone()
+    }
+
+    /// The number of the process that answers; none if it is in another namespace of processes.
+    pub(crate) fn process(&self) -> io::Result<Option<u32>> {
+        let process = Peer::of(self.lines.get_ref().as_fd())?.process;
+        Ok(process.and_then(|process| u32::try_from(process.as_raw_nonzero().get()).ok()))
     }
 
     /// The process that answers.
@@ -358,7 +375,8 @@ pub(crate) fn drained(asked: &mut Asked, mut tell: impl FnMut(u64, u64)) -> io::
     loop {
         let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
         if drain.done {
-            return Ok(Drained { failed: drain.failed, left: drain.left });
+            let Drain { failed, lost, left, .. } = drain;
+            return Ok(Drained { failed, lost, left });
         }
         tell(drain.pending_uploads, drain.pending_bytes);
     }

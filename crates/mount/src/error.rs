@@ -54,9 +54,10 @@ pub enum Error {
     Recovery(vfs::Error),
     /// Uploads failed, so the mount stays.
     #[error(
-        "{} is still mounted: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; \
+        "{} is still mounted: not everything could be uploaded:\n{}\n  the bytes are safe on the local disk; \
          try again, or detach with --force, which leaves them to the next mount",
-        shown(dir), reasons.len(), lines(reasons)
+        shown(dir),
+        lines(reasons)
     )]
     Unpublished {
         /// Which mount.
@@ -66,20 +67,31 @@ pub enum Error {
     },
     /// Uploads failed that somebody waited for.
     #[error(
-        "{}: {} file(s) could not be uploaded:\n{}\n  the bytes are safe on the local disk; try again",
-        shown(path), reasons.len(), lines(reasons)
+        "{}: not everything could be uploaded:\n{}\n  {}",
+        shown(path), lines(reasons), advice(*lost, reasons.len())
     )]
     Unsynced {
         /// Below which path.
         path: PathBuf,
         /// One line a file.
         reasons: Vec<String>,
+        /// How many of these lost to others.
+        lost: usize,
     },
     /// There is nothing to discard.
     #[error(
         "nothing in the recovery folder is called {name}: `quayfs recover --list` tells the names"
     )]
     NotKept {
+        /// What was to be discarded.
+        name: String,
+    },
+    /// Something is to be discarded that a program has open.
+    #[error(
+        "{name} stays in the recovery folder: a program still has it open in a mount, and may write to it; close it \
+         first, or unmount"
+    )]
+    KeptInUse {
         /// What was to be discarded.
         name: String,
     },
@@ -167,6 +179,21 @@ fn shown(path: &Path) -> String {
 }
 
 /// Each reason in a line of its own, whatever names are in it.
+/// What to do about so many reasons, of which so many are that others were there first.
+fn advice(lost: usize, reasons: usize) -> &'static str {
+    match lost {
+        0 => "the bytes are safe on the local disk; try again",
+        lost if lost < reasons => {
+            "what others changed meanwhile is in the recovery folder, as `quayfs recover --list` tells, and trying \
+             again does not bring it back; the rest is safe on the local disk: try that again"
+        }
+        _ => {
+            "others changed it meanwhile, so trying again does not help: the bytes are in the recovery folder, as \
+             `quayfs recover --list` tells"
+        }
+    }
+}
+
 fn lines(reasons: &[String]) -> String {
     let lines: Vec<String> =
         reasons.iter().map(|reason| format!("  {}", printable(reason))).collect();

@@ -70,9 +70,14 @@ impl StoreLedger {
 
 /// The volume whose record a payload is.
 pub(crate) fn volume_of(payload: &[u8]) -> Option<String> {
+    split(payload).map(|(volume, _)| volume.to_owned())
+}
+
+/// A volume, and its record, which a payload is.
+pub(crate) fn split(payload: &[u8]) -> Option<(&str, &[u8])> {
     let named = payload.strip_prefix(&[FORMAT])?;
     let end = named.iter().position(|byte| *byte == 0)?;
-    String::from_utf8(named[..end].to_vec()).ok()
+    Some((str::from_utf8(&named[..end]).ok()?, &named[end + 1..]))
 }
 
 fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
@@ -179,6 +184,8 @@ mod tests {
         drop(first);
 
         let second = store(dir.path());
+        let found = store::journaled(dir.path()).unwrap();
+        assert_eq!((found.left.len(), found.in_use.len()), (3, 0), "nobody lives who has them");
         let left = |volume| {
             let left = ledger(&second, volume).left().unwrap();
             left.into_iter().map(|(_, record)| record).collect::<Vec<_>>()
@@ -191,5 +198,8 @@ mod tests {
         assert_eq!(a.waiting().unwrap()[1].1, b"six");
         assert_eq!(left("s3://a"), [b"one", b"six"]);
         assert_eq!(left("s3://ab"), [b"two"]);
+        let found = store::journaled(dir.path()).unwrap();
+        assert_eq!((found.left.len(), found.in_use.len()), (0, 3), "they are ours now");
+        assert_eq!(super::split(&found.in_use[1].payload), Some(("s3://ab", &b"two"[..])));
     }
 }

@@ -3,6 +3,7 @@
 mod all;
 mod answer;
 mod apart;
+mod ask_all;
 mod assemble;
 mod attend;
 mod bench;
@@ -56,7 +57,9 @@ mod users;
 mod visit;
 mod volume;
 mod volumes;
+mod waiting;
 mod watch;
+mod working;
 
 pub use apart::check_apart;
 pub use bench::{Measured, bench};
@@ -80,7 +83,7 @@ pub use namespace::Attributes;
 pub use notice::Notice;
 pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin};
 pub use prices::{PriceChanges, Prices};
-pub use recover::{Fate, Kept, Waiting, discard, kept, recover, waiting};
+pub use recover::{Kept, discard, kept, recover};
 pub use remote::{
     Addressing, Authorities, AzureCredentials, AzureOptions, CaBundle, Credentials, CustomerKey,
     Encryption, Endpoints, Entra, GcsCredentials, Payer, Proof, S3Terms, Secret, Tags, TokenFile,
@@ -102,3 +105,5 @@ pub use umount::{Force, Progress, umount};
 pub use users::users;
 pub use vfs::{Commit, DirtyLimit, Last};
 pub use visit::{Found, visit};
+pub use waiting::{Change, Fate, Left, Waiting, WaitingChange, left};
+pub use working::Working;

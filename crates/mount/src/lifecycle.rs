@@ -9,6 +9,7 @@ use fuse::{MountError, MountOptions, Service, Session, SetIdBits, Unmount, Unmou
 use store::Store;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use vfs::{Pending, Unpublished};
 
 use crate::all::AllBuckets;
@@ -136,7 +137,8 @@ fn serve_on(
     let (report, log) = (watch.report(), config.insight.log.clone());
     let (asked, common_too) = (Arc::clone(&volumes), common.clone());
     let controlled = Controlled::new(asked, common_too, report, log);
-    let serving = runtime.spawn(control::serve(socket, Arc::new(controlled)));
+    let controlled = Arc::new(controlled);
+    let serving = runtime.spawn(control::serve(socket, Arc::clone(&controlled)));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
     let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
     tell(Stage::Ready(&notices));
@@ -147,12 +149,24 @@ fn serve_on(
     signals.abort();
     housekeeping.abort();
     drop(watch);
+    let serving = [Some(serving), serve_process(runtime, controlled)];
     let left = runtime.block_on(end(&volumes, &*common.clock, tell));
-    serving.abort();
+    serving.into_iter().flatten().for_each(|serving| serving.abort());
     for file in &left {
         tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
     }
     ended.map_err(system("the connection to the kernel broke"))
+}
+
+/// Answers under the number of this process, too: the mount is gone, and another one may have its place.
+fn serve_process(runtime: &Runtime, controlled: Arc<Controlled>) -> Option<JoinHandle<()>> {
+    match Socket::bind_process(runtime) {
+        Ok(socket) => Some(runtime.spawn(control::serve(socket, controlled))),
+        Err(error) => {
+            tracing::warn!(%error, "nobody can ask what is still uploaded after the unmount");
+            None
+        }
+    }
 }
 
 /// Uploads what is left, and says how far that is.

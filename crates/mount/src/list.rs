@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use fuse::MountEntry;
 
+use crate::ask_all::ask_all;
 use crate::control::status;
 use crate::error::Error;
 use crate::status::Status;
@@ -36,9 +37,6 @@ pub enum Answer {
 
 /// Where a mount is, and what it says of itself.
 pub type Said = (PathBuf, Result<Status, Error>);
-
-/// Daemons that are asked at a time: one that stands still keeps us for seconds.
-const ASKED_AT_A_TIME: usize = 32;
 
 /// All of them, in the order in which they were mounted.
 pub fn list() -> Result<Vec<Listed>, Error> {
@@ -85,18 +83,7 @@ fn own(entries: Vec<MountEntry>) -> Vec<MountEntry> {
 }
 
 /// Each with what its daemon says.
-fn asked(mut entries: Vec<MountEntry>) -> Vec<(MountEntry, Result<Status, Error>)> {
-    let (mut done, mut said) = (Vec::new(), Vec::new());
-    while !entries.is_empty() {
-        let rest = entries.split_off(entries.len().min(ASKED_AT_A_TIME));
-        said.extend(std::thread::scope(|scope| {
-            let asking: Vec<_> =
-                entries.iter().map(|entry| scope.spawn(|| status(&entry.path))).collect();
-            let heard = asking.into_iter().map(|asked| asked.join().expect("it does not panic"));
-            heard.collect::<Vec<_>>()
-        }));
-        done.append(&mut entries);
-        entries = rest;
-    }
-    done.into_iter().zip(said).collect()
+fn asked(entries: Vec<MountEntry>) -> Vec<(MountEntry, Result<Status, Error>)> {
+    let said = ask_all(&entries, |entry| status(&entry.path));
+    entries.into_iter().zip(said).collect()
 }

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use store::{Discarded, WaitingKind};
+use store::Discarded;
+use vfs::Next;
 
 use crate::assemble::{self, Common};
 use crate::config::Config;
@@ -26,8 +27,9 @@ pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
         if left.is_empty() {
             return Ok(());
         }
+        let lost = left.iter().filter(|file| file.next == Next::Lost).count();
         let reasons = left.into_iter().map(|file| file.reason).collect();
-        Err(Error::Unsynced { path: config.state_dir.clone(), reasons })
+        Err(Error::Unsynced { path: config.state_dir.clone(), reasons, lost })
     });
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     recovered.map(|()| notices)
@@ -45,53 +47,6 @@ pub struct Kept {
     pub bytes: u64,
     /// Why it is there.
     pub reason: String,
-}
-
-/// What a mount left in a state folder for the next one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Waiting {
-    /// Where it is.
-    #[serde(serialize_with = "crate::spelling::serialize")]
-    pub path: PathBuf,
-    /// How large it is.
-    pub bytes: u64,
-    /// The endpoint and bucket that it was for, if it says so.
-    pub volume: Option<String>,
-    /// The object that it is to become, if it says so.
-    pub key: Option<String>,
-    /// What the next mount does with it.
-    pub fate: Fate,
-}
-
-/// What the next mount does with what an earlier one left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Fate {
-    /// It was closed or synced: it is brought into the bucket.
-    Uploaded,
-    /// It was neither, or nothing is recorded of it: it goes to the recovery folder.
-    Kept,
-}
-
-/// What waits in the state folder `state_dir` for the next mount of its bucket; not what a mount works
-/// on just now.
-pub fn waiting(state_dir: &Path) -> Result<Vec<Waiting>, Error> {
-    let listed = store::waiting(state_dir);
-    let listed = listed.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
-    let of = |store::Waiting { path, bytes, note, kind }| {
-        let goes = vfs::destination(&note).map(|to| (to.volume, to.key.to_string()));
-        let (volume, key) = goes.unzip();
-        let fate = match kind {
-            WaitingKind::Sealed => Fate::Uploaded,
-            WaitingKind::Open | WaitingKind::Unrecorded => Fate::Kept,
-        };
-        Waiting { path, bytes, volume, key, fate }
-    };
-    // What had lost its name says nothing of itself, and nobody waits for it.
-    let is_missed = |waiting: &store::Waiting| {
-        waiting.kind == WaitingKind::Unrecorded || !waiting.note.is_empty()
-    };
-    Ok(listed.into_iter().filter(is_missed).map(of).collect())
 }
 
 /// What is in the recovery folder of the state folder `state_dir`.
@@ -113,6 +68,9 @@ pub fn discard(state_dir: &Path, name: &OsStr) -> Result<(), Error> {
     };
     match discarded {
         Ok(Discarded::Yes) => Ok(()),
+        Ok(Discarded::InUse) => {
+            Err(Error::KeptInUse { name: spelled(Path::new(name)).into_owned() })
+        }
         Ok(Discarded::Unknown) => {
             Err(Error::NotKept { name: spelled(Path::new(name)).into_owned() })
         }

@@ -72,6 +72,7 @@ impl Report {
             pending_uploads: pending.files,
             pending_bytes: pending.bytes,
             pending_changes: pending.changes,
+            pending_attributes: pending.attributes,
             uploads: self.volumes.pending_files(UPLOADS_MAX).into_iter().map(upload).collect(),
             failures: pending.failures,
             cache,

@@ -1,6 +1,7 @@
 //! Where the control sockets of running mounts are: found by device number, so that it needs
 //! nothing of the mount itself, which may hang.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -8,23 +9,81 @@ use std::path::{Path, PathBuf};
 
 use fuse::Device;
 
-/// Where a new control socket goes, of the mount `device` of the user `uid`.
-pub(crate) fn socket(uid: u32, device: Device) -> PathBuf {
-    folder(uid).join(name(device))
+/// How the folder in /tmp begins of who has no session.
+const WITHOUT_SESSION: &str = "quayfs-";
+
+/// What a control socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    /// A mount.
+    Mount(Device),
+    /// A process whose mount is gone: the device number may be another mount's by now.
+    Process(u32),
 }
 
-/// Where the control socket of the mount `device` of the user `uid` may be: who mounts and who asks need
-/// not both have a session.
-pub(crate) fn sockets(uid: u32, device: Device) -> Vec<PathBuf> {
-    let mut folders = vec![folder(uid)];
-    if uid != 0 {
-        folders.extend([of_session(uid), without_session(uid)]);
+/// Sockets that are found at most: there are not nearly as many mounts.
+const FOUND_MAX: usize = 4096;
+
+/// Where a new control socket goes, of the user `uid`.
+pub(crate) fn socket(uid: u32, of: Of) -> PathBuf {
+    folder(uid).join(of.name())
+}
+
+/// Where that control socket of the user `uid` may be: who mounts and who asks need not both have a
+/// session.
+pub(crate) fn sockets(uid: u32, of: Of) -> Vec<PathBuf> {
+    folders(uid).into_iter().map(|folder| folder.join(of.name())).collect()
+}
+
+/// Every control socket of this user, or, for root, of anybody: whose it is, what it is for, and where.
+pub(crate) fn all() -> Vec<(u32, Of, PathBuf)> {
+    let own = rustix::process::geteuid().as_raw();
+    let others = if own == 0 { users() } else { BTreeSet::new() };
+    let mut found = Vec::new();
+    for uid in others.into_iter().chain([own]) {
+        let folders: BTreeSet<PathBuf> = folders(uid).into_iter().collect();
+        for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten() {
+            let Ok(entry) = entry else { continue };
+            let of = entry.file_name().to_str().and_then(Of::named);
+            found.extend(of.map(|of| (uid, of, entry.path())));
+            if FOUND_MAX <= found.len() {
+                return found;
+            }
+        }
     }
-    folders.into_iter().map(|folder| folder.join(name(device))).collect()
+    found
 }
 
-fn name(device: Device) -> String {
-    format!("{}-{}.sock", device.major, device.minor)
+/// Those who may have sockets, but for root.
+fn users() -> BTreeSet<u32> {
+    let names = |folder: &str| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    let sessions = names("/run/user").into_iter().filter_map(|name| name.parse().ok());
+    let without = names("/tmp")
+        .into_iter()
+        .filter_map(|name| name.strip_prefix(WITHOUT_SESSION).and_then(|uid| uid.parse().ok()));
+    sessions.chain(without).filter(|&uid| uid != 0).collect()
+}
+
+impl Of {
+    fn name(self) -> String {
+        match self {
+            Of::Mount(device) => format!("{}-{}.sock", device.major, device.minor),
+            Of::Process(process) => format!("process-{process}.sock"),
+        }
+    }
+
+    /// What a socket of this name is for.
+    fn named(name: &str) -> Option<Of> {
+        let (kind, number) = name.strip_suffix(".sock")?.split_once('-')?;
+        let number = number.parse().ok()?;
+        match kind {
+            "process" => Some(Of::Process(number)),
+            major => Some(Of::Mount(Device { major: major.parse().ok()?, minor: number })),
+        }
+    }
 }
 
 /// Makes the folder of the sockets of this user, which no one else may enter.
@@ -44,6 +103,15 @@ pub(crate) fn make() -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
+/// Where sockets of the user `uid` may be, the likeliest first.
+fn folders(uid: u32) -> Vec<PathBuf> {
+    let mut folders = vec![folder(uid)];
+    if uid != 0 {
+        folders.extend([of_session(uid), without_session(uid)]);
+    }
+    folders
+}
+
 fn folder(uid: u32) -> PathBuf {
     if uid == 0 {
         return PathBuf::from("/run/quayfs");
@@ -57,5 +125,22 @@ fn of_session(uid: u32) -> PathBuf {
 }
 
 fn without_session(uid: u32) -> PathBuf {
-    format!("/tmp/quayfs-{uid}").into()
+    format!("/tmp/{WITHOUT_SESSION}{uid}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use fuse::Device;
+
+    use super::Of;
+
+    #[test]
+    fn a_socket_is_told_by_its_name() {
+        for of in [Of::Mount(Device { major: 0, minor: 41 }), Of::Process(41)] {
+            assert_eq!(Of::named(&of.name()), Some(of));
+        }
+        for other in ["", "0-41", "0.sock", "x-1.sock", "process-.sock", "0-x.sock"] {
+            assert_eq!(Of::named(other), None, "{other}");
+        }
+    }
 }

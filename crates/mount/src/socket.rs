@@ -5,18 +5,17 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fuse::Device;
 use tokio::net::UnixListener;
 use tokio::runtime::Runtime;
 
 use crate::error::Error;
-use crate::runtime_dir;
+use crate::runtime_dir::{self, Of};
 
 /// A listening control socket.
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
     name: SocketName,
-    device: Device,
+    of: Of,
 }
 
 /// The name of a control socket; it goes when this is dropped.
@@ -31,20 +30,26 @@ impl Socket {
         let device = fuse::our_mount(dir)?.device;
         let _entered = runtime.enter();
         let failed = |source| Error::System { what: "cannot make a control socket", source };
-        Socket::bind_for(device).map_err(failed)
+        Socket::bind_for(Of::Mount(device)).map_err(failed)
     }
 
-    fn bind_for(device: Device) -> io::Result<Socket> {
+    /// Listens for this process, whose mount is gone: it is asked what it still does.
+    pub(crate) fn bind_process(runtime: &Runtime) -> io::Result<Socket> {
+        let _entered = runtime.enter();
+        Socket::bind_for(Of::Process(std::process::id()))
+    }
+
+    fn bind_for(of: Of) -> io::Result<Socket> {
         runtime_dir::make()?;
-        let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), device);
-        // One of that name is of a mount that is gone: the device number is ours now.
+        let path = runtime_dir::socket(rustix::process::geteuid().as_raw(), of);
+        // One of that name is of a mount, or a process, that is gone: the number is ours now.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let listener = UnixListener::bind(&path)?;
         let inode = fs::symlink_metadata(&path)?.ino();
-        Ok(Socket { listener, name: SocketName { path, inode }, device })
+        Ok(Socket { listener, name: SocketName { path, inode }, of })
     }
 
     /// Listens anew if the name is gone: the folder of a user's sockets goes when he logs out.
@@ -52,7 +57,7 @@ impl Socket {
         if !self.name.is_gone() {
             return;
         }
-        match Socket::bind_for(self.device) {
+        match Socket::bind_for(self.of) {
             Ok(socket) => *self = socket,
             Err(error) => tracing::warn!(%error, "the control socket is gone"),
         }

@@ -21,6 +21,17 @@ pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::E
     to.serialize_str(&spelled(path))
 }
 
+#[expect(clippy::ref_option, reason = "what serde asks for")]
+pub(crate) fn serialize_some<S: Serializer>(
+    path: &Option<PathBuf>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => to.serialize_some(&spelled(path)),
+        None => to.serialize_none(),
+    }
+}
+
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
     Ok(unspelled(OsStr::new(&String::deserialize(from)?)))
 }

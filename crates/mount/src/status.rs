@@ -28,6 +28,9 @@ pub struct Status {
     /// Changes of names that the bucket does not have yet.
     #[serde(default)]
     pub pending_changes: u64,
+    /// Names with attributes that the bucket does not have yet.
+    #[serde(default)]
+    pub pending_attributes: u64,
     /// Why some of all these failed at the last try.
     pub failures: Vec<String>,
     /// The first of these files: those that failed, then those under way.

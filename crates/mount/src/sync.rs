@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::control::{ANSWER_PATIENCE, Asked, drained, silent};
+use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained, silent};
 use crate::error::Error;
 use crate::umount::{Progress, waiting};
 
@@ -15,9 +15,10 @@ pub fn sync(path: &Path, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let failed = |source| silent(&entry, source);
     let asked = Asked::of(&entry, &format!("sync {number}"))?;
     let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
-    let reasons = drained(&mut asked, waiting(&mut tell)).map_err(failed)?.failed;
+    let Drained { failed: reasons, lost, .. } =
+        drained(&mut asked, waiting(&mut tell)).map_err(failed)?;
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(Error::Unsynced { path: path.to_owned(), reasons })
+    Err(Error::Unsynced { path: path.to_owned(), reasons, lost })
 }

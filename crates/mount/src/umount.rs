@@ -9,14 +9,15 @@ use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained, silent};
 use crate::error::Error;
 use crate::status::Status;
+use crate::working::{self, Working};
 
 /// Whether to detach although uploads failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
     /// Stay mounted.
     No,
-    /// Detach without waiting for uploads.
-    Yes,
+    /// Detach without waiting for uploads, and for the daemon's end so long at most.
+    Yes(Duration),
 }
 
 /// What an unmount, or a sync, has to say on its way.
@@ -29,11 +30,11 @@ pub enum Progress {
         /// Their bytes.
         bytes: u64,
     },
-    /// So many files are not uploaded, and the mount goes all the same.
+    /// So much is not in the bucket, and the mount goes all the same.
     Left {
-        /// Files.
-        files: u64,
-        /// Why some of them failed at the last try.
+        /// What its daemon has still to do.
+        left: Working,
+        /// Why some of it failed at the last try.
         reasons: Vec<String>,
     },
     /// Attributes could not be brought into the bucket; they are in the journal.
@@ -41,8 +42,13 @@ pub enum Progress {
         /// Why.
         reason: String,
     },
-    /// The mount is gone, and its daemon still uploads.
-    StillUploading,
+    /// The mount is gone, and its daemon is not: it still uploads. What, if it says so.
+    StillThere {
+        /// Its number, if it is seen from here.
+        pid: Option<u32>,
+        /// What it has still to do.
+        left: Option<Working>,
+    },
     /// The daemon was dead; its mount is cleared away.
     WasDead,
 }
@@ -51,7 +57,7 @@ pub enum Progress {
 const BUSY_TRIES_MAX: u32 = 10;
 const BUSY_DELAY: Duration = Duration::from_millis(100);
 
-/// How long the daemon may take to end after it was detached.
+/// How long the daemon may take to end after it was detached, if all is in the bucket.
 const END_PATIENCE: Duration = Duration::from_mins(1);
 
 /// How long a daemon may take to make its socket anew: 5 s.
@@ -66,22 +72,27 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     let entry = fuse::our_mount(dir)?;
     let question = match force {
         Force::No => "drain",
-        Force::Yes => "status",
+        Force::Yes(_) => "status",
     };
     let asked = ask(&entry, question).and_then(|asked| Ok((asked.daemon()?, asked)));
     let (daemon, asked) = match (asked, force) {
         (Ok(asked), _) => asked,
         (Err(_), _) if fuse::is_dead(dir) => return clear(dir, &mut tell),
         // It brings what it can into the bucket by itself.
-        (Err(_), Force::Yes) => return Ok(fuse::unmount_path(dir, Unmount::Lazy)?),
+        (Err(_), Force::Yes(_)) => {
+            fuse::unmount_path(dir, Unmount::Lazy)?;
+            tell(Progress::StillThere { pid: None, left: None });
+            return Ok(());
+        }
         (Err(source), Force::No) => return Err(silent(&entry, source)),
     };
     let failed = |source| silent(&entry, source);
     // While it waits for uploads it says so each second.
     let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
+    let pid = asked.process().map_err(failed)?;
     let how = match force {
         Force::No => {
-            let Drained { failed: unpublished, left } =
+            let Drained { failed: unpublished, left, .. } =
                 match drained(&mut asked, waiting(&mut tell)) {
                     Ok(drained) => drained,
                     // It died before it could answer, and what it left is in its journal.
@@ -98,12 +109,13 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             }
             Unmount::Normal
         }
-        Force::Yes => {
+        Force::Yes(_) => {
             // One that does not answer is detached all the same.
-            let status = asked.line();
-            if let Ok(Some(Status { pending_uploads: files @ 1.., failures: reasons, .. })) = status
-            {
-                tell(Progress::Left { files, reasons });
+            if let Ok(Some(status)) = asked.line::<Status>() {
+                let left = Working::of(pid, &status);
+                if !left.is_done() {
+                    tell(Progress::Left { left, reasons: status.failures });
+                }
             }
             Unmount::Lazy
         }
@@ -113,9 +125,14 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Err(error) if error.kind == MountErrorKind::NotMounted => {}
         other => other?,
     }
-    match (daemon.end(END_PATIENCE), force) {
-        (Err(error), Force::Yes) if error.kind() == io::ErrorKind::TimedOut => {
-            tell(Progress::StillUploading);
+    let patience = match force {
+        Force::No => END_PATIENCE,
+        Force::Yes(patience) => patience,
+    };
+    match (daemon.end(patience), force) {
+        (Err(error), Force::Yes(_)) if error.kind() == io::ErrorKind::TimedOut => {
+            let left = pid.and_then(|pid| working::left_by(&entry, pid));
+            tell(Progress::StillThere { pid, left });
             Ok(())
         }
         (ended, _) => ended.map_err(failed),

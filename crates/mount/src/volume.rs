@@ -9,7 +9,7 @@ use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use transfer::Tuned;
-use vfs::{Unpublished, Vfs};
+use vfs::{Next, Unpublished, Vfs};
 
 use crate::assemble::Assembled;
 use crate::config::{Changes, Config};
@@ -118,7 +118,7 @@ impl Volume {
     pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
         match self.vfs().sync_below(top).await {
             Ok(unpublished) => unpublished,
-            Err(error) => vec![Unpublished { reason: error.to_string() }],
+            Err(error) => vec![Unpublished { reason: error.to_string(), next: Next::TryAgain }],
         }
     }
 

@@ -42,10 +42,11 @@ impl Volumes {
         let all = self.all();
         let mut sum = Pending::default();
         for volume in &all {
-            let Pending { files, bytes, changes, failures } = volume.vfs().pending();
+            let Pending { files, bytes, changes, attributes, failures } = volume.vfs().pending();
             sum.files += files;
             sum.bytes += bytes;
             sum.changes += changes;
+            sum.attributes += attributes;
             sum.failures.extend(failures);
         }
         sum

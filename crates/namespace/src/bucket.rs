@@ -45,6 +45,7 @@ mod inherit;
 mod journal;
 mod keys;
 mod land;
+mod left;
 mod links;
 mod listing;
 mod look;
@@ -104,6 +105,7 @@ use remote::{Key, ListRequest, Page, Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
+pub use self::left::LeftChange;
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns};
 pub use self::recall::Shows;
 pub use self::replay::Finished;
@@ -200,6 +202,11 @@ impl Bucket {
     /// How many changes of names `records` begin that are to be finished.
     pub fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
         replay::moves_begun(records)
+    }
+
+    /// What `records` say is to be done in the bucket, attributes too.
+    pub fn changes_left(records: Vec<(RecordId, Vec<u8>)>) -> Vec<LeftChange> {
+        left::changes(records)
     }
 
     /// What to ask a store for the first page of the folder `prefix`.
@@ -381,7 +388,7 @@ impl Namespace for Bucket {
     }
 
     fn unsent(&self) -> Unsent {
-        self.shared.outbox.unsent()
+        self.shared.unsent()
     }
 
     async fn settle(&self, ino: Ino) -> Result<NameGuard> {

@@ -13,8 +13,8 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, Returns, Shows,
-    check_attributes,
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, LeftChange,
+    Returns, Shows, check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
@@ -141,7 +141,7 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         self.sync(None).await
     }
 
-    /// Changes of names that are made here, and that the bucket has yet to get.
+    /// Changes of names and attributes that are made here, and that the bucket has yet to get.
     fn unsent(&self) -> Unsent {
         Unsent::default()
     }

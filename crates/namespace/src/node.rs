@@ -148,11 +148,13 @@ pub struct Published {
     pub size: u64,
 }
 
-/// Changes of names that the bucket has yet to get.
+/// Changes of names and attributes that the bucket has yet to get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsent {
-    /// How many.
+    /// How many changes of names.
     pub changes: u64,
+    /// Of how many names the attributes.
+    pub attributes: u64,
     /// Why some of them failed at the last try, or were given up.
     pub failures: Vec<String>,
 }

@@ -60,7 +60,7 @@ impl OpKind {
         }
     }
 
-    fn of(code: i64) -> Option<OpKind> {
+    pub(crate) fn of(code: i64) -> Option<OpKind> {
         [OpKind::Upload, OpKind::Names].into_iter().find(|kind| kind.code() == code)
     }
 }

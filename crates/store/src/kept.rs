@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::backing::is_in_use;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::recovery::NOTE_SUFFIX;
@@ -35,6 +36,8 @@ pub enum Discarded {
     Yes,
     /// There is nothing of that name.
     Unknown,
+    /// A process has it in use: a program that had it open when it came here may write to it still.
+    InUse,
 }
 
 /// What is in the recovery folder of the state folder `dir`, by name.
@@ -79,6 +82,9 @@ pub fn discard_kept(dir: &Path, name: &OsStr) -> Result<Discarded> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Discarded::Unknown),
         metadata => metadata.map_err(io)?,
     };
+    if metadata.is_file() && is_in_use(&fs::File::open(&path).map_err(io)?).map_err(io)? {
+        return Ok(Discarded::InUse);
+    }
     // The bytes first: a note that stands alone does no harm.
     if metadata.is_dir() {
         fs::remove_dir_all(&path).map_err(io)?;

@@ -6,6 +6,7 @@
 //! ```
 
 use std::fs::File;
+use std::io;
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -16,6 +17,11 @@ const SWEEP_BYTE: u64 = 0;
 
 /// From the first byte on, whatever there is.
 const ALL: (u64, u64) = (0, 0);
+
+/// Whether opening number `owner` is alive, by the file of locks. Takes none itself.
+pub(crate) fn lives(file: &File, owner: u64) -> io::Result<bool> {
+    lock::is_held(file, 1 + owner)
+}
 
 /// The file of locks.
 #[derive(Debug)]
@@ -90,7 +96,7 @@ impl Owners {
         Ok(is_free)
     }
 
-    fn error(&self, error: std::io::Error) -> Error {
+    fn error(&self, error: io::Error) -> Error {
         Error::io("lock", &self.path, error)
     }
 }

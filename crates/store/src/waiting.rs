@@ -6,14 +6,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rusqlite::{Connection, OpenFlags};
+use base::ByteRange;
 
-use crate::backing::is_in_use;
-use crate::damaged::is_damaged;
+use crate::backing::{BackingFile, is_in_use};
+use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::granule;
 use crate::layout::{Layout, SIDE_SUFFIX};
-use crate::state::staged::{ROWS_TOLD_MAX, StagedState, staged_rows};
+use crate::look::look_at;
+use crate::state::staged::{ROWS_TOLD_MAX, StagedRow, StagedState, staged_rows};
+
+/// How much of a sealed version is compared at a time with what the file is now.
+const COMPARED_BYTES: u64 = 1 << 20;
 
 /// Bytes that a process left when it died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,39 +39,41 @@ pub struct Waiting {
 pub enum WaitingKind {
     /// Somebody was promised them.
     Sealed,
+    /// They were written after somebody was promised what the file was then, and neither closed nor synced
+    /// since.
+    Newer,
     /// They were neither closed nor synced.
     Open,
     /// Nothing: the database is gone or cannot be read, or their process died before it recorded them.
     Unrecorded,
 }
 
-/// The staged files of the state folder `dir` that nobody has in use, in the order in which they were
+/// The staged files of a state folder with bytes that no bucket has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StagedFiles {
+    /// Those that nobody has in use.
+    pub waiting: Vec<Waiting>,
+    /// How many others there are: processes that live work on them.
+    pub in_use: u64,
+}
+
+/// The staged files of the state folder `dir` with what becomes of them, in the order in which they were
 /// staged, and then those of which nothing is recorded.
-pub fn waiting(dir: &Path) -> Result<Vec<Waiting>> {
+pub fn waiting(dir: &Path) -> Result<StagedFiles> {
     let layout = Layout::new(dir.to_owned());
     let database = layout.database();
-    let rows = if database.exists() {
-        let rows = Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY)
-            .map_err(|error| Error::db("list staged files", &database, error))
-            .and_then(|connection| staged_rows(&connection, &database));
-        match rows {
-            // The next opening of the folder sets it aside, and then nothing is recorded.
-            Err(error) if is_damaged(&error) => Vec::new(),
-            rows => rows?,
-        }
-    } else {
-        Vec::new()
-    };
+    let rows = look_at(&database, |connection| staged_rows(connection, &database))?;
+    let rows = rows.unwrap_or_default();
     let recorded: HashSet<String> = rows.iter().map(|row| row.file.clone()).collect();
-    let mut found = Vec::new();
-    for row in rows {
-        let kind = match row.state {
-            StagedState::Clean => continue,
-            StagedState::Open => WaitingKind::Open,
-            StagedState::Sealed | StagedState::WrittenSince => WaitingKind::Sealed,
-        };
-        let at_rest = at_rest(layout.staged(&row.file))?;
-        found.extend(at_rest.map(|(path, bytes)| Waiting { path, bytes, note: row.note, kind }));
+    let mut found = StagedFiles::default();
+    for row in rows.into_iter().filter(|row| row.state != StagedState::Clean) {
+        match at_rest(&layout.staged(&row.file))? {
+            Whereabouts::AtRest(file, bytes) => {
+                found.waiting.extend(fates(&layout, &row, (file, bytes))?);
+            }
+            Whereabouts::InUse => found.in_use += 1,
+            Whereabouts::Gone => {}
+        }
     }
     // Of more rows than are told it is not known which files they are of.
     let names =
@@ -77,25 +85,80 @@ pub fn waiting(dir: &Path) -> Result<Vec<Waiting>> {
         if is_told || path.symlink_metadata().is_ok_and(|found| found.blocks() == 0) {
             continue;
         }
-        let (note, kind) = (Vec::new(), WaitingKind::Unrecorded);
-        found.extend(at_rest(path)?.map(|(path, bytes)| Waiting { path, bytes, note, kind }));
+        if let Whereabouts::AtRest(_, bytes) = at_rest(&path)? {
+            let (note, kind) = (Vec::new(), WaitingKind::Unrecorded);
+            found.waiting.push(Waiting { path, bytes, note, kind });
+        }
     }
     Ok(found)
 }
 
-/// A staged file with its size, if it is there and nobody has it in use.
-fn at_rest(path: PathBuf) -> Result<Option<(PathBuf, u64)>> {
-    // Gone meanwhile is as good as not there. A pipe in its place would keep us waiting.
-    if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
-        return Ok(None);
+/// What becomes of the file of `row`, which has so many bytes: what [`crate::orphan`] does with it, told from
+/// lengths and the side file. What the kernel wrote past us only checksums tell, and whoever looks reads no
+/// whole file for them.
+fn fates(layout: &Layout, row: &StagedRow, (file, bytes): (File, u64)) -> Result<Vec<Waiting>> {
+    let path = layout.staged(&row.file);
+    let (sealed, side) = (row.size, layout.side(&row.file));
+    let of = |bytes, kind| Waiting { path: path.clone(), bytes, note: row.note.clone(), kind };
+    let is_sealed = match row.state {
+        StagedState::Clean | StagedState::Open => false,
+        // What was cut off is in the side file, or nowhere.
+        StagedState::Sealed | StagedState::WrittenSince => sealed <= bytes || side.exists(),
+    };
+    if !is_sealed {
+        return Ok(vec![of(bytes, WaitingKind::Open)]);
     }
-    let Ok(file) = File::open(&path) else { return Ok(None) };
-    let io = |error| Error::io("list", &path, error);
+    let io = |error| Error::io("list", &side, error);
+    let is_newer = sealed != bytes || is_overwritten(file, &side, sealed).map_err(io)?;
+    let newer = is_newer.then(|| of(bytes, WaitingKind::Newer));
+    Ok(std::iter::once(of(sealed, WaitingKind::Sealed)).chain(newer).collect())
+}
+
+/// Whether some of the first `size` bytes of `file` are not what is in the file `side`, as far as that goes.
+fn is_overwritten(file: File, side: &Path, size: u64) -> io::Result<bool> {
+    let disk = Arc::new(Disk::default());
+    let side = match File::open(side) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        side => BackingFile::new(side?, Arc::clone(&disk))?,
+    };
+    let file = BackingFile::new(file, disk)?;
+    let (mut from, mut now, mut then) = (0, Vec::new(), Vec::new());
+    while let Some(rest) = ByteRange::new(from, size) {
+        let Some(saved) = side.data(rest)? else { break };
+        for part in saved.pieces(COMPARED_BYTES) {
+            for (file, bytes) in [(&file, &mut now), (&side, &mut then)] {
+                bytes.resize(granule::index(part.len()), 0);
+                file.read(bytes, part.start())?;
+            }
+            if now != then {
+                return Ok(true);
+            }
+        }
+        from = saved.end();
+    }
+    Ok(false)
+}
+
+/// A staged file as who has not opened the state folder finds it.
+enum Whereabouts {
+    /// Nobody has it in use, and it has so many bytes.
+    AtRest(File, u64),
+    InUse,
+    Gone,
+}
+
+fn at_rest(path: &Path) -> Result<Whereabouts> {
+    // A pipe in its place would keep us waiting.
+    if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return Ok(Whereabouts::Gone);
+    }
+    let Ok(file) = File::open(path) else { return Ok(Whereabouts::Gone) };
+    let io = |error| Error::io("list", path, error);
     if is_in_use(&file).map_err(io)? {
-        return Ok(None);
+        return Ok(Whereabouts::InUse);
     }
     let bytes = file.metadata().map_err(io)?.len();
-    Ok(Some((path, bytes)))
+    Ok(Whereabouts::AtRest(file, bytes))
 }
 
 /// The names in a folder, sorted; none if there is no such folder.

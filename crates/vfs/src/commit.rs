@@ -17,7 +17,7 @@ use crate::errno::{Error, Result};
 use crate::file::{Announced, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
 use crate::publishing::Publishing;
-use crate::vfs::{Commit, Unpublished, Vfs};
+use crate::vfs::{Commit, Next, Unpublished, Vfs};
 
 /// A seal fails when writes make holes over the base faster than they are filled; each needs a new
 /// truncation, so a file that does this forever is broken, not busy.
@@ -44,7 +44,7 @@ impl Vfs {
         let committed = self.commit_in_order(self.files.staged(), DRAIN_FILES_MAX).await;
         let mut unpublished = committed.unpublished();
         let unheard = std::mem::take(&mut *self.unheard.lock());
-        unpublished.extend(unheard.into_iter().map(|reason| Unpublished { reason }));
+        unpublished.extend(unheard.into_iter().map(Unpublished::lost));
         // What was sent ahead for nothing goes, too.
         drop(self.ending.write().await);
         self.uploader.remove_left().await;
@@ -54,7 +54,7 @@ impl Vfs {
         *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
-            unpublished.push(Unpublished { reason });
+            unpublished.push(Unpublished { reason, next: Next::TryAgain });
         } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
@@ -427,7 +427,7 @@ impl Vfs {
     }
 
     fn keep_aside(&self, file: &File, staged: &Arc<Staged>, key: String, why: &str) -> Error {
-        match self.store.to_recovery(staged, &key, why, Rest::Base) {
+        match self.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino());

@@ -54,6 +54,11 @@ impl Error {
         }
     }
 
+    /// Whether others were there first, and the bytes are kept in the recovery folder.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict { .. })
+    }
+
     /// Whether the version to be uploaded gave way to a newer one.
     pub(crate) fn is_overtaken(&self) -> bool {
         match self {

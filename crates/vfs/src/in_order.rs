@@ -8,7 +8,7 @@ use futures::{StreamExt, stream};
 
 use crate::errno::{Error, Result};
 use crate::file::File;
-use crate::vfs::{Commit, Unpublished, Vfs};
+use crate::vfs::{Commit, Next, Unpublished, Vfs};
 
 /// Folders whose names are waited for at a time.
 const FOLDERS_AT_A_TIME: usize = 16;
@@ -150,14 +150,25 @@ impl Vfs {
     }
 }
 
+impl Unpublished {
+    /// Its bytes are in the recovery folder.
+    pub(crate) fn lost(reason: String) -> Unpublished {
+        Unpublished { reason, next: Next::Lost }
+    }
+}
+
 impl Committed {
     /// In words.
     pub(crate) fn unpublished(self) -> Vec<Unpublished> {
-        let failed = self.failed.iter().map(ToString::to_string);
+        let failed = self.failed.iter().map(|error| {
+            let next = if error.is_conflict() { Next::Lost } else { Next::TryAgain };
+            Unpublished { reason: error.to_string(), next }
+        });
         let kept_back = match self.kept_back {
             0 => None,
             files => Some(format!("{files} file(s) that come last were kept back for that")),
         };
-        failed.chain(kept_back).map(|reason| Unpublished { reason }).collect()
+        let kept_back = kept_back.map(|reason| Unpublished { reason, next: Next::TryAgain });
+        failed.chain(kept_back).collect()
     }
 }

@@ -267,6 +267,6 @@ impl Vfs {
             Condition::Absent | Condition::Always => None,
         };
         let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
-        Ok(self.store.to_recovery(staged, &key, why, rest)?)
+        Ok(self.to_recovery(staged, &key, why, rest)?)
     }
 }

@@ -1,6 +1,7 @@
 //! [`Vfs`]: what all operations share.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use base::{Clock, Ino, Metrics};
 use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
 use remote::{Extent, Learned};
-use store::Store;
+use store::{Rest, Staged, Store};
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
@@ -102,6 +103,8 @@ pub struct Pending {
     pub bytes: u64,
     /// Changes of names that are made here and in the journal.
     pub changes: u64,
+    /// Names with changes of attributes that are made here and in the journal.
+    pub attributes: u64,
     /// Why some of all these failed at the last try.
     pub failures: Vec<String>,
 }
@@ -111,6 +114,17 @@ pub struct Pending {
 pub struct Unpublished {
     /// Which file, and why.
     pub reason: String,
+    /// What its writer can do.
+    pub next: Next,
+}
+
+/// What can be done about bytes that could not be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It may go well another time.
+    TryAgain,
+    /// Others were there first: the bytes are in the recovery folder.
+    Lost,
 }
 
 impl Vfs {
@@ -171,11 +185,12 @@ impl Vfs {
     /// What the bucket does not have yet.
     pub fn pending(&self) -> Pending {
         let dirty = self.files.dirty();
-        let Unsent { changes, failures } = self.namespace.unsent();
+        let Unsent { changes, attributes, failures } = self.namespace.unsent();
         Pending {
             files: dirty.len() as u64,
             bytes: dirty.iter().map(|file| file.size()).sum(),
             changes,
+            attributes,
             failures: self.failures.lock().values().cloned().chain(failures).collect(),
         }
     }
@@ -197,6 +212,19 @@ impl Vfs {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Moves the bytes of a file that was to become the object `key` to the recovery folder, with a note of that and
+    /// of why; see [`Store::to_recovery`].
+    pub(crate) fn to_recovery(
+        &self,
+        staged: &Arc<Staged>,
+        key: &str,
+        why: &str,
+        rest: Rest<'_>,
+    ) -> store::Result<PathBuf> {
+        let reason = format!("{why}; it was to become {key} in {}", self.options.volume);
+        self.store.to_recovery(staged, key, &reason, rest)
     }
 
     /// Gives back references to an inode; the last lets the names forget it.

@@ -54,10 +54,11 @@ fn table(mounts: &[Listed]) -> String {
 fn row(mount: &Listed) -> [String; 5] {
     let (process, pending) = match &mount.answer {
         Answer::Status(status) => {
-            let pending = match status.pending_uploads + status.pending_changes {
-                0 => "0".to_owned(),
-                count => format!("{count} ({})", show_bytes(status.pending_bytes)),
-            };
+            let pending =
+                match status.pending_uploads + status.pending_changes + status.pending_attributes {
+                    0 => "0".to_owned(),
+                    count => format!("{count} ({})", show_bytes(status.pending_bytes)),
+                };
             (status.pid.to_string(), pending)
         }
         Answer::Dead | Answer::Others | Answer::Silent(_) => ("-".to_owned(), "-".to_owned()),
@@ -98,6 +99,7 @@ fn object(mount: &Listed) -> Result<Value> {
             object["pending_uploads"] = status.pending_uploads.into();
             object["pending_bytes"] = status.pending_bytes.into();
             object["pending_changes"] = status.pending_changes.into();
+            object["pending_attributes"] = status.pending_attributes.into();
             object["failures"] = serde_json::to_value(&status.failures)?;
         }
         Answer::Silent(error) => object["error"] = error.to_string().into(),

@@ -1,17 +1,19 @@
 //! recover: finish what a mount left, or list and discard what cannot be finished.
 
+mod page;
+
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use base::printable;
-use mount::{Fate, Kept, Location, Notice, Waiting};
+use mount::{Kept, Left, Location, Notice};
+use serde_json::Value;
 
+use self::page::page;
 use super::mount::explain;
 use crate::args::RecoverArgs;
 use crate::plain::shown;
 use crate::settings::{self, Resolved, Sources};
-use crate::units::show_bytes;
 use crate::{complain, say};
 
 pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
@@ -23,12 +25,11 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         bail!("{}: there is no state folder", shown(&state_dir));
     }
     if args.list {
-        let (waiting, kept) = (mount::waiting(&state_dir)?, mount::kept(&state_dir)?);
-        say(&if args.json {
-            serde_json::json!({ "waiting": waiting, "kept": kept }).to_string()
-        } else {
-            table(&waiting, &kept)
-        });
+        // Nothing is mounted: the folder is not looked at.
+        let config = location.map(|location| settings::config(location, Path::new("/"), &settings));
+        let left = mount::left(&state_dir, config.transpose()?.as_ref())?;
+        let kept = mount::kept(&state_dir)?;
+        say(&if args.json { object(&left, &kept)?.to_string() } else { page(&left, &kept) });
         return Ok(ExitCode::SUCCESS);
     }
     if !args.discard.is_empty() {
@@ -77,32 +78,9 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     Ok(if notices.iter().any(is_left) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What is for the next mount, and what is for people.
-fn table(waiting: &[Waiting], kept: &[Kept]) -> String {
-    let of_waiting = |waiting: &Waiting| {
-        let key = waiting.key.as_deref().unwrap_or("an object of which nothing is known here");
-        let key = printable(key);
-        let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
-        let fate = match waiting.fate {
-            Fate::Kept if waiting.key.is_none() => {
-                "nothing is recorded of it: the next mount moves it to the recovery folder"
-                    .to_owned()
-            }
-            Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
-            Fate::Kept => format!(
-                "of {key} of {volume}, neither closed nor synced: the next mount moves it to the \
-                 recovery folder"
-            ),
-        };
-        format!("{}  {}\n  {fate}", shown(&waiting.path), show_bytes(waiting.bytes))
-    };
-    let of_kept = |kept: &Kept| {
-        format!("{}  {}\n  {}", shown(&kept.path), show_bytes(kept.bytes), printable(&kept.reason))
-    };
-    let lines: Vec<String> =
-        waiting.iter().map(of_waiting).chain(kept.iter().map(of_kept)).collect();
-    match &lines[..] {
-        [] => "nothing waits for the next mount, and the recovery folder is empty".to_owned(),
-        lines => lines.join("\n"),
-    }
+/// For programs.
+fn object(left: &Left, kept: &[Kept]) -> Result<Value> {
+    let mut object = serde_json::to_value(left)?;
+    object["kept"] = serde_json::to_value(kept)?;
+    Ok(object)
 }

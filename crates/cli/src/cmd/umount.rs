@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use base::printable;
@@ -9,6 +10,7 @@ use clap::Args;
 use mount::{Force, Progress};
 
 use crate::complain;
+use crate::left::show_left;
 use crate::units::show_bytes;
 
 /// What `umount` is told.
@@ -25,8 +27,12 @@ pub(crate) struct UmountArgs {
     pub(crate) force: bool,
 }
 
+/// How long the daemon of a mount that is detached is waited for: most end at once, and who forces it does not
+/// want to wait for the store.
+const FORCED_PATIENCE: Duration = Duration::from_secs(3);
+
 pub(crate) fn run(args: &UmountArgs) -> Result<ExitCode> {
-    let force = if args.force { Force::Yes } else { Force::No };
+    let force = if args.force { Force::Yes(FORCED_PATIENCE) } else { Force::No };
     match mount::umount(&args.dir, force, teller()) {
         Err(error) if error.is_busy() => bail!("{error}{}", of_users(&args.dir)),
         ended => ended?,
@@ -59,10 +65,11 @@ fn explain(progress: &Progress) -> String {
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))
         }
-        Progress::Left { files, reasons } => {
+        Progress::Left { left, reasons } => {
             let detached = format!(
-                "detaching although {files} file(s) are not uploaded; what is not when the daemon \
-                 ends, the next mount uploads or puts into the recovery folder"
+                "detaching although the bucket lacks {}; what it lacks when the daemon ends, the next mount \
+                 brings there or puts into the recovery folder",
+                show_left(left)
             );
             let reasons = reasons.iter().map(|reason| printable(reason).into_owned());
             std::iter::once(detached).chain(reasons).collect::<Vec<_>>().join("\n  ")
@@ -74,8 +81,21 @@ fn explain(progress: &Progress) -> String {
                 printable(reason)
             )
         }
-        Progress::StillUploading => {
-            "the mount point is free; its daemon still tries to upload in the background".to_owned()
+        Progress::StillThere { pid, left } => {
+            let daemon = match pid {
+                Some(pid) => format!("its daemon, process {pid},"),
+                None => "its daemon".to_owned(),
+            };
+            let does = match left {
+                Some(left) if left.is_done() => "is about to end".to_owned(),
+                Some(left) => {
+                    format!("still tries to bring into the bucket {}", show_left(left))
+                }
+                None => "does not say what it still uploads".to_owned(),
+            };
+            format!(
+                "the mount point is free; {daemon} {does}: `quayfs recover --list` shows what is left"
+            )
         }
         Progress::WasDead => "its daemon was gone; the mount point is free again".to_owned(),
     }

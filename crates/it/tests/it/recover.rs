@@ -2,15 +2,18 @@
 //! brought to the bucket on demand.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::{Finished, Opening, Plan, Program, SlowLink, noise, run, write_new};
+use testkit::{
+    Bucket, Finished, MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, noise, run, wait,
+    write_new,
+};
 
 use crate::crash::dead_while_uploading;
-use crate::mounted;
+use crate::{mounted, names};
 
 const WITHIN: Duration = Duration::from_mins(1);
 
@@ -28,8 +31,12 @@ fn listed(plan: &Plan) -> Value {
     serde_json::from_str(recover(plan, &["--list", "--json"]).ok()).unwrap()
 }
 
+fn no_names() -> Value {
+    serde_json::json!([])
+}
+
 fn nothing() -> Value {
-    serde_json::json!({ "waiting": [], "kept": [] })
+    serde_json::json!({ "waiting": [], "changes": [], "working": [], "kept": [] })
 }
 
 #[test]
@@ -84,7 +91,11 @@ fn what_a_mount_works_on_waits_for_no_other() {
     let (_bucket, mount) = mounted();
     let mut program = Program::open(&mount.join("file"), Opening::Whole).unwrap();
     program.write(&noise(1, 600_000)).unwrap();
-    assert_eq!(listed(mount.plan()), nothing());
+    let list = listed(mount.plan());
+    let [working] = &list["working"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&working["pid"], &working["files"]), (&mount.status()["pid"], &1.into()));
+    assert_eq!(working["dir"], mount.path().to_str().unwrap());
+    assert_eq!((&list["waiting"], &list["kept"]), (&no_names(), &no_names()));
     mount.kill();
     let dead = mount.abandon();
     let list = listed(&dead);
@@ -96,6 +107,128 @@ fn what_a_mount_works_on_waits_for_no_other() {
     let plan = dead.mount().umount();
     assert_eq!(listed(&plan)["waiting"], serde_json::json!([]));
     assert_eq!(listed(&plan)["kept"][0]["name"], "file");
+}
+
+/// A mount that closes and changes at once, behind a link that lets nothing of its bucket through.
+fn cut_off(before: impl FnOnce(&Bucket<'_>)) -> (Bucket<'static>, SlowLink, Mount) {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    before(&bucket);
+    let link = SlowLink::to(store.address(), Shape::default());
+    let plan = Plan::of(&bucket).instead("--endpoint", &link.endpoint());
+    let mount = plan.flags(["--commit", "async", "--metadata-ttl", "1h"]).mount();
+    // All that is there is known.
+    for name in names(mount.path()) {
+        fs::metadata(mount.join(name)).unwrap();
+    }
+    link.stop_requests_to(&format!("/{}", bucket.name()));
+    (bucket, link, mount)
+}
+
+#[test]
+fn changes_of_names_and_attributes_wait_are_listed_and_are_finished() {
+    let (bucket, link, mount) = cut_off(|bucket| {
+        for name in ["gone", "old", "changed"] {
+            bucket.put(name, b"bytes");
+        }
+    });
+    fs::remove_file(mount.join("gone")).unwrap();
+    fs::rename(mount.join("old"), mount.join("new")).unwrap();
+    symlink("changed", mount.join("link")).unwrap();
+    fs::create_dir(mount.join("folder")).unwrap();
+    fs::set_permissions(mount.join("changed"), fs::Permissions::from_mode(0o600)).unwrap();
+    let status = mount.status();
+    assert_eq!(status["pending_changes"], 4, "{status}");
+    assert!(0 < status["pending_attributes"].as_u64().unwrap(), "{status}");
+    let list = listed(mount.plan());
+    assert_eq!((&list["changes"], &list["working"][0]["changes"]), (&no_names(), &4.into()));
+    mount.kill();
+    let plan = mount.umount();
+
+    let list = listed(&plan);
+    assert_eq!(list["working"], no_names());
+    let changes = list["changes"].as_array().unwrap();
+    let has = |want: Value| {
+        let is_it = |change: &Value| want.as_object().unwrap().iter().all(|(k, v)| change[k] == *v);
+        assert!(changes.iter().any(is_it), "{want} is not in {list}");
+    };
+    has(serde_json::json!({ "what": "remove", "key": "gone" }));
+    has(serde_json::json!({ "what": "rename", "key": "old", "to": "new" }));
+    has(serde_json::json!({ "what": "make", "key": "link", "kind": "link" }));
+    has(serde_json::json!({ "what": "make", "key": "folder/", "kind": "folder" }));
+    has(serde_json::json!({ "what": "attributes", "key": "" }));
+    let volume = changes[0]["volume"].as_str().unwrap();
+    assert!(volume.starts_with(&bucket.url()), "{volume}");
+    let table = recover(&plan, &["--list"]);
+    for line in
+        ["  remove gone\n", "  rename old to new\n", "  make the link link\n", "in the top folder"]
+    {
+        assert!(table.ok().contains(line), "{}", table.report());
+    }
+
+    link.release();
+    recover_through(&link, &plan, &bucket.url()).ok();
+    assert_eq!(bucket.get("gone"), None);
+    assert_eq!(bucket.get("new").as_deref(), Some(&b"bytes"[..]));
+    assert_eq!(listed(&plan), nothing());
+}
+
+#[test]
+fn what_waits_can_be_listed_of_one_bucket() {
+    let (bucket, link, mount) = cut_off(|bucket| bucket.put("gone", b"bytes"));
+    fs::remove_file(mount.join("gone")).unwrap();
+    mount.kill();
+    let plan = mount.umount();
+    let of = |url: &str| {
+        let flags = ["--list", "--json", "--region", "us-east-1", "--endpoint"];
+        let said = recover(&plan, &[&[url][..], &flags, &[&link.endpoint()]].concat());
+        serde_json::from_str::<Value>(said.ok()).unwrap()["changes"].as_array().unwrap().len()
+    };
+    assert_eq!((of(&bucket.url()), of("s3://another")), (1, 0));
+}
+
+#[test]
+fn of_a_file_that_was_closed_and_written_again_both_fates_are_listed_and_come_true() {
+    let bucket = MinIo::shared().bucket();
+    let mount = Plan::of(&bucket).flags(["--commit", "async", "--upload-delay", "1h"]).mount();
+    write_new(&mount.join("file"), b"ten bytes.").unwrap();
+    let mut program = Program::open(&mount.join("file"), Opening::Append).unwrap();
+    program.write(&noise(1, 100_000)).unwrap();
+    mount.kill();
+    drop(program);
+    let plan = mount.umount();
+    let list = listed(&plan);
+    let fates: Vec<_> = list["waiting"].as_array().unwrap().iter().collect();
+    let [sealed, newer] = fates[..] else { panic!("{list}") };
+    assert_eq!((&sealed["fate"], &sealed["bytes"]), (&"uploaded".into(), &10.into()));
+    assert_eq!((&newer["fate"], &newer["bytes"]), (&"kept".into(), &100_010.into()));
+    let mount = plan.mount();
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"ten bytes."[..]));
+    let list = listed(mount.plan());
+    assert_eq!(list["kept"][0]["bytes"], 100_010, "{list}");
+}
+
+#[test]
+fn a_daemon_that_a_forced_unmount_left_is_told_of_until_it_has_ended() {
+    let (bucket, link, mount) = cut_off(|_| {});
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    let pid = mount.status()["pid"].clone();
+    let mut umount = mount.plan().command(["umount", "--force"]);
+    let said = run(umount.arg(mount.path()), WITHIN);
+    said.ok();
+    for words in ["lacks 1 file (5 B)", &format!("process {pid}, still"), "recover --list"] {
+        assert!(said.stderr.contains(words), "{words}: {}", said.report());
+    }
+    let list = listed(mount.plan());
+    let [working] = &list["working"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&working["pid"], &working["files"]), (&pid, &1.into()), "{list}");
+    assert_eq!((&working["dir"], &list["waiting"]), (&Value::Null, &no_names()));
+    let table = recover(mount.plan(), &["--list"]);
+    assert!(table.ok().contains(&format!("process {pid}, whose mount")), "{}", table.report());
+    link.release();
+    wait::until("the daemon to end", WITHIN, || !mount.is_alive());
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"bytes"[..]));
+    assert_eq!(listed(mount.plan()), nothing());
 }
 
 #[test]
@@ -212,6 +345,24 @@ fn a_sync_tells_what_could_not_be_uploaded() {
     let mut command = mount.plan().command(["sync"]);
     let said = run(command.arg(mount.path()), WITHIN);
     assert!(!said.status.success(), "{}", said.report());
-    assert!(said.stderr.contains("could not be uploaded"), "{}", said.report());
+    for words in ["not everything could be uploaded", "trying again does not help"] {
+        assert!(said.stderr.contains(words), "{}", said.report());
+    }
     assert_eq!(bucket.get("file").as_deref(), Some(&b"theirs"[..]));
+    let kept = &listed(mount.plan())["kept"][0];
+    let reason = kept["reason"].as_str().unwrap();
+    assert!(reason.contains(&format!("become file in {}", bucket.url())), "{reason}");
+    // Who has it open may write to it still.
+    let name = kept["name"].as_str().unwrap();
+    let early = recover(mount.plan(), &["--discard", name]);
+    assert!(
+        !early.status.success() && early.stderr.contains("still has it open"),
+        "{}",
+        early.report()
+    );
+    drop(program);
+    wait::until("the file to be let go", WITHIN, || {
+        recover(mount.plan(), &["--discard", name]).status.success()
+    });
+    assert_eq!(listed(mount.plan()), nothing());
 }

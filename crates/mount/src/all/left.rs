@@ -17,8 +17,11 @@ pub(super) fn locations(store: &Store, state_dir: &Path, buckets: &dyn Buckets) 
         Err(error) => tracing::warn!(%error, "what earlier mounts left cannot be read"),
     }
     match store::waiting(state_dir) {
-        Ok(waiting) => volumes.extend(
-            waiting.iter().filter_map(|waiting| Some(vfs::destination(&waiting.note)?.volume)),
+        Ok(found) => volumes.extend(
+            found
+                .waiting
+                .iter()
+                .filter_map(|waiting| Some(vfs::destination(&waiting.note)?.volume)),
         ),
         Err(error) => tracing::warn!(%error, "what earlier mounts left cannot be read"),
     }

@@ -31,7 +31,7 @@ const BOUNDS: [u32; 12] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 type Gauge = (&'static str, &'static str, fn(&Status) -> Option<f64>);
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float by its format")]
-const GAUGES: [Gauge; 14] = [
+const GAUGES: [Gauge; 15] = [
     ("mounted_seconds", "How long it has been mounted.", |s| Some(s.mounted_secs as f64)),
     ("pending_uploads", "Files that the bucket does not have yet.", |s| {
         Some(s.pending_uploads as f64)
@@ -39,6 +39,9 @@ const GAUGES: [Gauge; 14] = [
     ("pending_bytes", "Their bytes.", |s| Some(s.pending_bytes as f64)),
     ("pending_changes", "Changes of names that the bucket does not have yet.", |s| {
         Some(s.pending_changes as f64)
+    }),
+    ("pending_attributes", "Names with attributes that the bucket does not have yet.", |s| {
+        Some(s.pending_attributes as f64)
     }),
     ("failures", "Uploads and changes that failed at the last try.", |s| {
         Some(s.failures.len() as f64)

@@ -18,19 +18,26 @@ use base::Ino;
 use remote::ErrorKind as RemoteErrorKind;
 use tokio::sync::watch;
 
+use super::attributes::books::Books;
 use super::change::{Change, Made};
 use super::changes::Claim;
 use super::make_soon::SEND_DELAY;
 use super::persist::Rest;
 use super::shared::Shared;
 use super::turns::Turn;
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Unsent};
 
 /// Between tries of a change that failed.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
 impl Shared {
+    /// What the bucket has yet to get.
+    pub(super) fn unsent(&self) -> Unsent {
+        let attributes = self.state().tree.books.as_ref().map_or(0, Books::pending);
+        Unsent { attributes, ..self.outbox.unsent() }
+    }
+
     /// The change is made here; it gets into the bucket when its turn comes.
     pub(super) fn send(self: &Arc<Self>, made: Made) {
         match &made.change {

@@ -31,8 +31,8 @@ pub struct Finished {
 
 /// All that the journal has of one change.
 #[derive(Debug)]
-struct Begun {
-    what: What,
+pub(super) struct Begun {
+    pub(super) what: What,
     /// Itself, and what was noted of it since.
     records: Vec<RecordId>,
     /// What was copied, as far as that was noted.
@@ -43,8 +43,9 @@ struct Begun {
     maker: Option<String>,
 }
 
+/// What was begun.
 #[derive(Debug)]
-enum What {
+pub(super) enum What {
     File(FileMove),
     Folder {
         route: Route,
@@ -77,7 +78,7 @@ enum What {
 
 /// How far the move of a folder came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Copying,
     Landed,
     Undone,
@@ -290,7 +291,9 @@ pub(super) fn moves_begun(records: Vec<(RecordId, Vec<u8>)>) -> u64 {
 }
 
 /// What was begun, in the order of its beginning, and what is noted of changes that are over.
-fn gather(records: Vec<(RecordId, Vec<u8>)>) -> (BTreeMap<RecordId, Begun>, Vec<RecordId>) {
+pub(super) fn gather(
+    records: Vec<(RecordId, Vec<u8>)>,
+) -> (BTreeMap<RecordId, Begun>, Vec<RecordId>) {
     let mut begun: BTreeMap<RecordId, Begun> = BTreeMap::new();
     let mut later = Vec::new();
     for (id, bytes) in records {

@@ -74,13 +74,14 @@ impl Outbox {
         self.pending.lock().leaving.contains_key(key)
     }
 
-    /// What is on its way.
+    /// What is on its way of names.
     pub(super) fn unsent(&self) -> Unsent {
         let pending = self.pending.lock();
         let failing = pending.changes.values().filter_map(|waiting| waiting.failed.as_ref());
         let failing = failing.map(|(_, error)| error.to_string());
         Unsent {
             changes: pending.changes.len() as u64,
+            attributes: 0,
             failures: pending.given_up.iter().cloned().chain(failing).collect(),
         }
     }

@@ -19,6 +19,22 @@ pub(crate) struct JournalRow {
     pub payload: Vec<u8>,
 }
 
+/// How many operations are told of at most to who has not opened the state folder.
+const ROWS_TOLD_MAX: u32 = 100_000;
+
+/// Who has operations in the journal, for who has not opened the state folder.
+pub(crate) fn owners_of_rows(connection: &Connection) -> rusqlite::Result<Vec<u64>> {
+    connection
+        .prepare("SELECT DISTINCT owner FROM journal")?
+        .query_map([], |row| row.get(0).map(unsigned))?
+        .collect()
+}
+
+/// The operations in the journal, the first ones if there are very many, for who has not opened the state folder.
+pub(crate) fn told_rows(connection: &Connection) -> rusqlite::Result<Vec<JournalRow>> {
+    next_rows(connection, 0, ROWS_TOLD_MAX)
+}
+
 impl Db {
     /// Adds an operation of ours.
     pub(crate) fn append(&self, kind: i64, payload: &[u8]) -> Result<u64> {

@@ -22,7 +22,7 @@ impl Vfs {
         // The times of what was just uploaded are among the attributes.
         self.namespace.sync_below(top).await?;
         let unheard = std::mem::take(&mut *self.unheard.lock());
-        let unheard = unheard.into_iter().map(|reason| Unpublished { reason });
+        let unheard = unheard.into_iter().map(Unpublished::lost);
         Ok(committed.unpublished().into_iter().chain(unheard).collect())
     }
 

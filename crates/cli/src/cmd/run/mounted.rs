@@ -1,6 +1,7 @@
 //! A mount for as long as a command runs.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use base::printable;
@@ -96,8 +97,7 @@ impl Mounted {
             Err(Error::Unpublished { reasons, .. }) => {
                 detach(&dir, signals);
                 bail!(
-                    "{} file(s) could not be uploaded:\n  {}\nthe bytes are safe on the local disk: {}",
-                    reasons.len(),
+                    "not everything could be uploaded:\n  {}\nthe bytes are safe on the local disk: {}",
                     printed(&reasons),
                     finished_by(&location)
                 )
@@ -137,10 +137,14 @@ fn wait_for_bucket(dir: &Path) -> (std::result::Result<(), Error>, bool) {
     (ended, was_dead)
 }
 
+/// A container may end with us, and its daemon with it: what that still tries has this long.
+const DETACHED_PATIENCE: Duration = Duration::from_mins(1);
+
 /// Takes the mount away, whatever the bucket has; who asks us to end once more does not wait for the daemon.
 fn detach(dir: &Path, signals: &mut Signals) {
     let dir = dir.to_owned();
-    let detached = signals.meanwhile(move || mount::umount(&dir, Force::Yes, teller()));
+    let detached =
+        signals.meanwhile(move || mount::umount(&dir, Force::Yes(DETACHED_PATIENCE), teller()));
     if let Some(Err(error)) = detached {
         complain(&error.to_string());
     }

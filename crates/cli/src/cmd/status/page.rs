@@ -9,7 +9,9 @@ use mount::{
 };
 
 use crate::plain::shown;
-use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
+use crate::units::{
+    show_bytes, show_count, show_millis, show_money, show_plural, show_rate, show_time,
+};
 
 /// Files that are named; the rest is counted, and `--json` has more.
 const UPLOADS_SHOWN: usize = 10;
@@ -62,7 +64,11 @@ fn uploads(status: &Status) -> Vec<String> {
         to_do.push(format!("{} pending, {bytes}", files(status.pending_uploads)));
     }
     if 0 < status.pending_changes {
-        to_do.push(format!("{} of names pending", plural(status.pending_changes, "change")));
+        to_do.push(format!("{} of names pending", show_plural(status.pending_changes, "change")));
+    }
+    if 0 < status.pending_attributes {
+        let names = show_plural(status.pending_attributes, "name");
+        to_do.push(format!("attributes of {names} pending"));
     }
     if to_do.is_empty() {
         to_do.push("none: everything is in the bucket".to_owned());
@@ -200,9 +206,5 @@ fn entry(name: &str, text: &str) -> String {
 }
 
 fn files(count: u64) -> String {
-    plural(count, "file")
-}
-
-fn plural(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{} {what}s", show_count(count)) }
+    show_plural(count, "file")
 }

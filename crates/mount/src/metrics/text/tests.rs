@@ -130,6 +130,7 @@ fn status() -> Status {
         pending_uploads: 0,
         pending_bytes: 0,
         pending_changes: 0,
+        pending_attributes: 0,
         failures: Vec::new(),
         uploads: Vec::new(),
         cache: CacheStatus {

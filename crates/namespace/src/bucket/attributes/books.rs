@@ -87,6 +87,11 @@ impl Books {
         due.map(|(prefix, _)| prefix.clone()).collect()
     }
 
+    /// Of how many names the bucket has yet to get a change.
+    pub(in crate::bucket) fn pending(&self) -> u64 {
+        self.by_prefix.values().map(|book| book.pending.len() as u64).sum()
+    }
+
     /// When the first change is due.
     pub(in crate::bucket) fn first_due(&self) -> Option<Duration> {
         self.by_prefix.values().filter_map(Book::due).min()

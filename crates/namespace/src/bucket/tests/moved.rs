@@ -543,7 +543,7 @@ async fn a_folder_whose_move_is_refused_has_its_old_name_again_and_it_is_told() 
     bench.fake.fail_next(Op::Copy, RemoteErrorKind::Denied);
     bench.move_top("d", "n").await;
     bench.bucket.sync(None).await.unwrap();
-    let Unsent { changes, failures } = bench.bucket.unsent();
+    let Unsent { changes, failures, .. } = bench.bucket.unsent();
     assert_eq!((changes, failures.len()), (0, 1));
     bench.expire();
     assert_eq!(bench.ino(Ino::ROOT, "d").await, d);

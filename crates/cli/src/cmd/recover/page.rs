@@ -1,0 +1,135 @@
+//! What waits, as people read it. Pure.
+
+use base::printable;
+use mount::{Change, Fate, Kept, Left, Waiting, WaitingChange, Working};
+
+use crate::left::show_left;
+use crate::plain::shown;
+use crate::units::{show_bytes, show_plural};
+
+/// What is being done, what is for the next mount, and what is for people.
+pub(super) fn page(left: &Left, kept: &[Kept]) -> String {
+    let mut lines: Vec<String> = left.working.iter().map(working).collect();
+    lines.extend(left.waiting.iter().map(waiting));
+    lines.extend(changes(&left.changes));
+    lines.extend(kept.iter().map(of_kept));
+    match &lines[..] {
+        [] => "nothing waits for the next mount, and the recovery folder is empty".to_owned(),
+        lines => lines.join("\n"),
+    }
+}
+
+fn working(working: &Working) -> String {
+    let Working { pid, source, dir, .. } = working;
+    let process = match pid {
+        Some(pid) => format!("process {pid}"),
+        None => "a process that is not seen from here".to_owned(),
+    };
+    let mount = match (source, dir) {
+        (Some(source), Some(dir)) => format!(" serves {} on {} and", printable(source), shown(dir)),
+        (Some(source), None) => {
+            format!(", whose mount of {} is gone or elsewhere,", printable(source))
+        }
+        (None, _) => String::new(),
+    };
+    format!("{process}{mount} is still bringing into the bucket: {}", show_left(working))
+}
+
+fn waiting(waiting: &Waiting) -> String {
+    let key = waiting.key.as_deref().unwrap_or("an object of which nothing is known here");
+    let key = printable(key);
+    let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
+    let fate = match waiting.fate {
+        Fate::Kept if waiting.key.is_none() => {
+            "nothing is recorded of it: the next mount moves it to the recovery folder".to_owned()
+        }
+        Fate::Uploaded => format!("the next mount of {volume} uploads it as {key}"),
+        Fate::Kept if waiting.is_newer => format!(
+            "the same file of {volume} with what was written after that, neither closed nor synced: the next \
+             mount moves it to the recovery folder"
+        ),
+        Fate::Kept => format!(
+            "of {key} of {volume}, neither closed nor synced: the next mount moves it to the \
+             recovery folder"
+        ),
+    };
+    format!("{}  {}\n  {fate}", shown(&waiting.path), show_bytes(waiting.bytes))
+}
+
+/// By volume, in whose order they are.
+fn changes(changes: &[WaitingChange]) -> Vec<String> {
+    let volumes = changes.chunk_by(|one, next| one.volume == next.volume);
+    let of_volume = |changes: &[WaitingChange]| {
+        let volume = changes.first().map(|change| printable(&change.volume)).unwrap_or_default();
+        let head = format!("the next mount of {volume} carries out what was changed there:");
+        let lines = changes.iter().map(|change| format!("  {}", words(&change.change)));
+        std::iter::once(head).chain(lines).collect::<Vec<_>>()
+    };
+    volumes.flat_map(of_volume).collect()
+}
+
+fn words(change: &Change) -> String {
+    match change {
+        Change::Remove { key } => format!("remove {}", printable(key)),
+        Change::Rename { key, to } => format!("rename {} to {}", printable(key), printable(to)),
+        Change::UndoRename { key, to } => {
+            format!("take the rename of {} to {} back", printable(key), printable(to))
+        }
+        Change::Exchange { key, to } => {
+            format!("exchange {} and {}", printable(key), printable(to))
+        }
+        Change::Make { key, kind } => format!("make the {kind} {}", printable(key)),
+        Change::Attributes { key, names } => {
+            let folder = if key.is_empty() { "the top folder".into() } else { printable(key) };
+            format!("write attributes of {} in {folder}", show_plural(*names, "name"))
+        }
+        Change::Unknown => "something that only a newer version of quayfs knows".to_owned(),
+    }
+}
+
+fn of_kept(kept: &Kept) -> String {
+    format!("{}  {}\n  {}", shown(&kept.path), show_bytes(kept.bytes), printable(&kept.reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use mount::{Change, Left, WaitingChange, Working};
+
+    use super::page;
+
+    #[test]
+    fn who_works_comes_first_and_changes_are_told_by_bucket() {
+        let change = |volume: &str, change| WaitingChange { volume: volume.to_owned(), change };
+        let text = |text: &str| text.to_owned();
+        let left = Left {
+            waiting: Vec::new(),
+            changes: vec![
+                change("s3://a/@aws", Change::Remove { key: text("x") }),
+                change("s3://a/@aws", Change::Rename { key: text("y"), to: text("z\n") }),
+                change("s3://b/@aws", Change::Attributes { key: text(""), names: 2 }),
+            ],
+            working: vec![
+                Working {
+                    pid: Some(7),
+                    source: Some(text("s3://a")),
+                    files: 1,
+                    bytes: 10,
+                    changes: 2,
+                    ..Working::default()
+                },
+                Working { attributes: 1, ..Working::default() },
+            ],
+        };
+        let want = "process 7, whose mount of s3://a is gone or elsewhere, is still bringing into the bucket: \
+                    1 file (10 B), 2 changes of names\n\
+                    a process that is not seen from here is still bringing into the bucket: attributes of 1 name\n\
+                    the next mount of s3://a/@aws carries out what was changed there:\n  \
+                      remove x\n  \
+                      rename y to z\\n\n\
+                    the next mount of s3://b/@aws carries out what was changed there:\n  \
+                      write attributes of 2 names in the top folder";
+        assert_eq!(page(&left, &[]), want);
+        let nothing = page(&Left::default(), &[]);
+        assert_eq!(nothing, "nothing waits for the next mount, and the recovery folder is empty");
+    }
+}
