@@ -28,9 +28,10 @@ use crate::settings::{Flags, Settings, Unknown};
     quayfs run --at /data s3://my-bucket -- sh -c 'sort /data/in > /data/out'\n\n\
     The command finds the mount's folder in QUAYFS_MOUNT and, without --at, begins in it. It gets the\n\
     signals TERM, USR1 and USR2 that quayfs gets, and INT, QUIT and HUP unless quayfs is in the foreground of\n\
-    a terminal, which sends them to both. When it has ended, quayfs waits until the bucket has everything,\n\
-    unmounts, and returns its status, 128 and the signal's number if one ended it. Ctrl-C and TERM end the\n\
-    wait, but with --fusion: the mount goes, and its daemon uploads the rest by itself.\n\
+    a terminal, which sends them to both. When it\n\
+    has ended, quayfs waits until the bucket has everything, unmounts, and returns its status, 128 and the\n\
+    signal's number if one ended it. Ctrl-C and TERM end the wait, but with --fusion: the mount goes, and its\n\
+    daemon uploads the rest by itself.\n\
     If quayfs itself fails, it says why, and the status is 174: the mount, the start of the command, or\n\
     an upload; what was not uploaded is safe in the state folder, and `quayfs recover` brings it.\n\n\
     As closes need not wait one by one, they do not: --commit is async here, unless it is set.\n\n\
@@ -38,7 +39,8 @@ use crate::settings::{Flags, Settings, Unknown};
     all buckets are mounted at /fusion (or --at, or QUAYFS_FUSION_AT), the inputs that the script .command.run\n\
     of the task in FUSION_WORK names are fetched ahead, what the command says is kept in .command.log, outputs\n\
     that are links become objects, and .exitcode is in the bucket when all else is. QUAYFS_KEEP_LOCAL=true is\n\
-    --keep-local.")]
+    --keep-local. Only the command sees the mount, if the kernel lets it; with QUAYFS_FUSION_SHARED=true all see\n\
+    it, and launchers of one user share it.")]
 pub(crate) struct RunArgs {
     /// What to mount, as for `quayfs mount`.
     #[arg(required_unless_present = "fusion")]

@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use mount::Location;
 
+use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::folder::Folder;
 use super::mounted::{Mounted, Patience};
@@ -53,7 +54,9 @@ impl Task {
         // From here on no signal ends this process: a mount would be left behind.
         let mut signals = Signals::listen()?;
         let folder = Folder::new(self.at.as_deref())?;
-        let mounted = Mounted::new(&self.location, folder.path(), &self.flags, (DEFAULTS, &[]))?;
+        let settings = (DEFAULTS, &[][..]);
+        let mounted =
+            Mounted::new(&self.location, folder.path(), &self.flags, settings, Life::OfItsOwn)?;
         let ended = self.in_mount(&folder, &mut signals);
         // Before what became of the command is told: its files are as important.
         mounted.end(&mut signals, Patience::UntilSignal)?;
