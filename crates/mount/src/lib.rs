@@ -66,7 +66,7 @@ pub use config::{
     AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,
     S3Settings,
 };
-pub use control::{check_answers, live, set_log_level, status};
+pub use control::{check_answers, hasten, live, set_log_level, status};
 pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use entry::{is_in_mount, not_looked_at};
 pub use error::Error;

@@ -234,3 +234,36 @@ fn who_looks_for_the_mount_of_a_killed_launcher_finds_none_and_its_files_in_the_
     assert_eq!(bucket.get("closed").as_deref(), Some(&b"x\n"[..]));
     host.tell("never");
 }
+
+#[test]
+fn what_is_closed_is_in_the_bucket_while_a_task_that_was_told_to_end_still_runs() {
+    let bucket = MinIo::shared().bucket();
+    for (folder, host) in [("own", Host::of(&bucket)), ("shared", Host::of(&bucket).shared())] {
+        let host = host.with("QUAYFS_UPLOAD_DELAY", "1h");
+        let trap =
+            format!("echo told > told; {}; wait; printf 9 > .exitcode; exit 9", host.hear("go"));
+        let steps = [
+            format!("rm -rf {folder}; mkdir {folder}; cd {folder}; trap '{trap}' TERM"),
+            // Who opens it writes to it as long as it runs.
+            format!("(echo half; {}) > open &", host.hear("go")),
+            "echo x > closed".to_owned(),
+            host.say("at-work"),
+            host.hear("never"),
+        ];
+        let mut task = host.start(&bucket, &steps.join("\n"));
+        host.await_word("at-work");
+        assert_eq!(bucket.get(&format!("{folder}/closed")), None, "uploads wait for an hour");
+        run(Command::new("kill").args(["-TERM", &task.id().to_string()]), WITHIN).ok();
+        for name in ["closed", "told"] {
+            wait::until(name, WITHIN, || bucket.get(&format!("{folder}/{name}")).is_some());
+        }
+        assert!(task.try_wait().unwrap().is_none(), "it is not over");
+        let got = |name: &str| bucket.get(&format!("{folder}/{name}"));
+        assert_eq!(got(".exitcode"), None);
+        assert_ne!(got("open").as_deref(), Some(&b"half\n"[..]), "it is not closed");
+        host.tell("go");
+        assert_eq!(task.wait().unwrap().code(), Some(9));
+        assert_eq!(got("open").as_deref(), Some(&b"half\n"[..]));
+        assert_eq!(got(".exitcode").as_deref(), Some(&b"9"[..]));
+    }
+}

@@ -3,6 +3,7 @@
 mod child;
 mod folder;
 mod fusion;
+mod haste;
 mod mounted;
 mod task;
 
@@ -28,7 +29,7 @@ use crate::settings::{Flags, Settings, Unknown};
     quayfs run --at /data s3://my-bucket -- sh -c 'sort /data/in > /data/out'\n\n\
     The command finds the mount's folder in QUAYFS_MOUNT and, without --at, begins in it. It gets the\n\
     signals TERM, USR1 and USR2 that quayfs gets, and INT, QUIT and HUP unless quayfs is in the foreground of\n\
-    a terminal, which sends them to both. When it\n\
+    a terminal, which sends them to both. From TERM on, what it has closed is uploaded without delay. When it\n\
     has ended, quayfs waits until the bucket has everything, unmounts, and returns its status, 128 and the\n\
     signal's number if one ended it. Ctrl-C and TERM end the wait, but with --fusion: the mount goes, and its\n\
     daemon uploads the rest by itself.\n\

@@ -10,6 +10,7 @@ use mount::Location;
 use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::folder::Folder;
+use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
 use crate::settings::{Flags, Settings};
 use crate::{complain, told};
@@ -70,7 +71,7 @@ impl Task {
         if folder.is_temporary() {
             command.current_dir(folder.path());
         }
-        let ended = signals.run(&mut command, |_| Ok(()));
+        let ended = signals.run(&mut command, |_| Ok(()), || Haste::begin(folder.path()));
         let (ended, ()) = ended.with_context(|| format!("cannot run {}", program.display()))?;
         Ok(ended)
     }

@@ -22,7 +22,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -36,6 +36,7 @@ use self::script::Script;
 use self::shared::Share;
 use super::super::mount::Life;
 use super::child::{Ended, Signals};
+use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
 use super::task::MOUNT_VARIABLE;
 use crate::complain;
@@ -225,9 +226,12 @@ impl Launch {
         if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
-        let ran = signals.run(&mut command, |child| {
-            log.as_deref().map(|log| Log::begin(child, log)).transpose()
-        });
+        let begin =
+            |child: &mut Child| log.as_deref().map(|log| Log::begin(child, log)).transpose();
+        // What may go with the task is not uploaded before its end.
+        let is_hasty = self.leftovers == Leftovers::Uploaded;
+        let haste = || is_hasty.then(|| Haste::begin(&self.top));
+        let ran = signals.run(&mut command, begin, haste);
         drop(prefetch);
         let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
         if let (Some(task), Some(log)) = (task, log) {
