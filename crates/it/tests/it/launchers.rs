@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use testkit::{Bucket, MinIo, Plan, run, wait};
+use testkit::{Bucket, MinIo, Plan, noise, run, wait};
 
 use crate::USER;
 
@@ -19,6 +19,7 @@ struct Host {
     world: World,
     top: PathBuf,
     variables: Vec<(String, String)>,
+    flags: Vec<String>,
     /// What the test and the tasks tell each other.
     words: PathBuf,
 }
@@ -47,7 +48,7 @@ impl Host {
             .env("QUAYFS_REGION", "us-east-1")
             .env("QUAYFS_PATH_STYLE", "true")
             .env("QUAYFS_CACHE_DIR", &state);
-        Host { plan, world, top, variables: Vec::new(), words }
+        Host { plan, world, top, variables: Vec::new(), flags: Vec::new(), words }
     }
 
     fn with(mut self, name: &str, value: &str) -> Host {
@@ -65,7 +66,7 @@ impl Host {
         let folder = self.top.join("s3").join(bucket.name());
         let script = format!("cd {}; {script}", folder.display());
         let mut command = self.plan.command(["run", "--fusion", "--at"]);
-        command.arg(&self.top).args(["--", "bash", "-euc", &script]);
+        command.arg(&self.top).args(&self.flags).args(["--", "bash", "-euc", &script]);
         let variables = self.variables.iter().map(|(name, value)| (name, value));
         self.world.inside(command.envs(variables)).stdin(Stdio::null()).spawn().unwrap()
     }
@@ -266,4 +267,33 @@ fn what_is_closed_is_in_the_bucket_while_a_task_that_was_told_to_end_still_runs(
         assert_eq!(got("open").as_deref(), Some(&b"half\n"[..]));
         assert_eq!(got(".exitcode").as_deref(), Some(&b"9"[..]));
     }
+}
+
+#[test]
+fn a_list_of_inputs_is_fetched_while_the_command_runs() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/large", &noise(1, 3_000_000));
+    bucket.put("data/folder/inner", &noise(2, 1_000_000));
+    let mut host = Host::of(&bucket);
+    let list = host.words.join("list");
+    let name = bucket.name();
+    fs::write(&list, format!("s3/{name}/data/large\ns3/{name}/none\ns3/{name}/data/folder\n"))
+        .unwrap();
+    host.flags = vec!["--warm".to_owned(), list.to_str().unwrap().to_owned()];
+    // Nobody reads: what has come was asked for by the list.
+    let script = format!(
+        "got() {{ {} status --json \"$QUAYFS_MOUNT\" | grep -o '\"remote_get_bytes\": *[0-9]*' | grep -o '[0-9]*$'; }}\n\
+         until [ \"$(got)\" -ge 4000000 ]; do sleep 0.1; done; exit 5",
+        testkit::quayfs().display()
+    );
+    assert_eq!(host.start(&bucket, &script).wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn a_list_that_cannot_be_read_fails_no_command() {
+    let bucket = MinIo::shared().bucket();
+    let mut host = Host::of(&bucket);
+    host.flags = vec!["--warm".to_owned(), "/no/such/list".to_owned()];
+    assert_eq!(host.start(&bucket, "echo x > made").wait().unwrap().code(), Some(0));
+    assert_eq!(bucket.get("made").as_deref(), Some(&b"x\n"[..]));
 }

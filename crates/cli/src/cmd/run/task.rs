@@ -12,6 +12,7 @@ use super::child::{Ended, Signals};
 use super::folder::Folder;
 use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
+use super::prefetch::{List, warmed};
 use crate::settings::{Flags, Settings};
 use crate::{complain, told};
 
@@ -33,6 +34,8 @@ pub(crate) struct Task {
     pub(crate) at: Option<PathBuf>,
     /// How.
     pub(crate) flags: Flags<Settings>,
+    /// What is to be fetched while it begins.
+    pub(super) warm: Option<List>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -71,7 +74,9 @@ impl Task {
         if folder.is_temporary() {
             command.current_dir(folder.path());
         }
+        let warming = warmed(self.warm.as_ref(), folder.path(), &mut command);
         let ended = signals.run(&mut command, |_| Ok(()), || Haste::begin(folder.path()));
+        drop(warming);
         let (ended, ()) = ended.with_context(|| format!("cannot run {}", program.display()))?;
         Ok(ended)
     }

@@ -28,7 +28,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use mount::{Arrived, Location, OwnMounts};
 
-use self::inputs::Prefetch;
 use self::links::Outputs;
 use self::log::Log;
 use self::scratch::STATUS;
@@ -38,6 +37,7 @@ use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
+use super::prefetch::{List, Prefetch, warmed};
 use super::task::MOUNT_VARIABLE;
 use crate::complain;
 use crate::settings::{Flags, Settings};
@@ -106,6 +106,8 @@ pub(super) struct Launch {
     work: Option<PathBuf>,
     leftovers: Leftovers,
     sight: Sight,
+    /// What is to be fetched beside what its script names.
+    warm: Option<List>,
 }
 
 /// What is known of a task beside its command.
@@ -140,7 +142,12 @@ impl Launch {
             Leftovers::Uploaded
         };
         let sight = if is_set(SHARED_VARIABLE)? { Sight::All } else { Sight::Own };
-        Ok(Launch { top, flags, command, work, leftovers, sight })
+        Ok(Launch { top, flags, command, work, leftovers, sight, warm: None })
+    }
+
+    /// Has what `list` names fetched as well.
+    pub(super) fn warm(self, list: Option<List>) -> Launch {
+        Launch { warm: list, ..self }
     }
 
     /// Does it all. An error is one of ours: with it, the command has not run, or not all that it wrote is
@@ -223,6 +230,7 @@ impl Launch {
         // Many hosts at a time are in the folder of an array, and one log for all would be changed under them.
         let log = task.as_ref().map(|task| task.work.join(LOG));
         let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
+        let warming = warmed(self.warm.as_ref(), &self.top, &mut command);
         if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
@@ -232,7 +240,7 @@ impl Launch {
         let is_hasty = self.leftovers == Leftovers::Uploaded;
         let haste = || is_hasty.then(|| Haste::begin(&self.top));
         let ran = signals.run(&mut command, begin, haste);
-        drop(prefetch);
+        drop((prefetch, warming));
         let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
         if let (Some(task), Some(log)) = (task, log) {
             let completed = task.complete(ended, log, (&self.top, self.leftovers));
@@ -283,7 +291,7 @@ impl Task {
 
     /// Has the inputs fetched; without that the task takes longer, and no more.
     fn prefetch(&self, top: &Path) -> Option<Prefetch> {
-        Prefetch::begin(&self.script, top).unwrap_or_else(|error| {
+        inputs::fetch(&self.script, top).unwrap_or_else(|error| {
             complain(&format!("inputs are not fetched ahead: {error}"));
             None
         })
