@@ -270,6 +270,38 @@ fn what_is_closed_is_in_the_bucket_while_a_task_that_was_told_to_end_still_runs(
 }
 
 #[test]
+fn what_a_task_has_closed_is_in_the_bucket_before_it_ends() {
+    let bucket = MinIo::shared().bucket();
+    let host = Host::of(&bucket).with("QUAYFS_UPLOAD_DELAY", "10ms");
+    let steps = ["echo made > made; ln -s made link; mkdir folder".to_owned(), host.hear("go")];
+    let mut task = host.start(&bucket, &steps.join("\n"));
+    wait::until("the bucket to have it", WITHIN, || bucket.get("made").is_some());
+    assert!(task.try_wait().unwrap().is_none(), "it still runs");
+    host.tell("go");
+    assert_eq!(task.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn two_thousand_small_outputs_are_in_the_bucket_before_the_status_of_their_task() {
+    const OUTPUTS: usize = 2_000;
+    let bucket = MinIo::shared().bucket();
+    let host = Host::of(&bucket);
+    let script = format!(
+        "mkdir -p work/out; cd work; text=$(printf %0299d 7)\n\
+         for ((i = 0; i < {OUTPUTS}; i++)); do echo $text > out/$i; done; printf 0 > .exitcode"
+    );
+    let mut task = host.start(&bucket, &script);
+    let status = || bucket.get("work/.exitcode").is_some();
+    wait::until("the status", WITHIN, status);
+    let keys = bucket.keys();
+    let outputs = keys.iter().filter(|key| key.starts_with("work/out/") && !key.ends_with('/'));
+    assert_eq!(outputs.count(), OUTPUTS);
+    assert_eq!(task.wait().unwrap().code(), Some(0));
+    let last = bucket.get(&format!("work/out/{}", OUTPUTS - 1)).unwrap();
+    assert_eq!(String::from_utf8(last).unwrap(), format!("{}7\n", "0".repeat(298)));
+}
+
+#[test]
 fn a_list_of_inputs_is_fetched_while_the_command_runs() {
     let bucket = MinIo::shared().bucket();
     bucket.put("data/large", &noise(1, 3_000_000));
