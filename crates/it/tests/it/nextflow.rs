@@ -228,6 +228,31 @@ fn tasks_by_the_launcher_have_mounts_of_their_own_and_leave_all_in_the_bucket() 
 }
 
 #[test]
+fn the_profiles_of_the_page_are_read_by_nextflow() {
+    let page = fs::read_to_string(root_folder().join("docs/pipelines.md")).unwrap();
+    let (_, settings) = page.split_once("```groovy nextflow.config\n").unwrap();
+    let (settings, _) = settings.split_once("```\n").unwrap();
+    let place = Scratch::new();
+    fs::write(place.path().join("nextflow.config"), settings).unwrap();
+    let mut command = nextflow(Command::new("java"), &place.folder("home"));
+    command.current_dir(place.path()).args(["config", "-flat", "-show-profiles"]);
+    let said = run(&mut command, WITHIN);
+    let read = said.ok();
+    for (profile, executor) in [
+        ("local", "local"),
+        ("containers", "local"),
+        ("cluster", "slurm"),
+        ("awsbatch", "awsbatch"),
+        ("googlebatch", "google-batch"),
+        ("azurebatch", "azurebatch"),
+        ("kubernetes", "k8s"),
+    ] {
+        let line = format!("profiles.{profile}.process.executor = '{executor}'");
+        assert!(read.lines().any(|found| found == line), "{line}: {read}");
+    }
+}
+
+#[test]
 fn a_mount_at_fusion_is_passed_into_the_containers_of_tasks() {
     let bucket = MinIo::shared().bucket();
     let containers = Containers::new();
