@@ -46,6 +46,8 @@ pub struct MountEntry {
     id: u64,
     /// The mount that this one is mounted on.
     parent: u64,
+    /// Whether what is mounted and unmounted on it shows in copies of it, in other namespaces.
+    is_shared: bool,
 }
 
 impl MountEntry {
@@ -64,6 +66,17 @@ pub fn mounted_at(dir: &Path) -> io::Result<Option<MountEntry>> {
 /// All mounts of this program.
 pub fn mounts() -> io::Result<Vec<MountEntry>> {
     Ok(entries()?.into_iter().filter(MountEntry::is_ours).collect())
+}
+
+/// Whether a copy of all mounts, in another namespace, would keep one of this program when it is unmounted here.
+pub fn would_be_kept() -> io::Result<bool> {
+    Ok(is_any_kept(&entries()?))
+}
+
+/// An unmount reaches the copies of what it is mounted on, if that is shared.
+fn is_any_kept(entries: &[MountEntry]) -> bool {
+    let reaches = |id: u64| entries.iter().any(|entry| entry.id == id && entry.is_shared);
+    entries.iter().any(|entry| entry.is_ours() && !reaches(entry.parent))
 }
 
 /// The absolute path of `dir` without links, found without asking anything of what is mounted
@@ -100,11 +113,13 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let (major, minor) = std::str::from_utf8(fields.next()?).ok()?.split_once(':')?;
     let device = Device { major: major.parse().ok()?, minor: minor.parse().ok()? };
     let path = PathBuf::from(unescaped(fields.nth(1)?));
-    let mut rest = fields.skip_while(|&field| field != b"-").skip(1);
-    let file_system = unescaped(rest.next()?).to_string_lossy().into_owned();
-    let source = unescaped(rest.next()?).to_string_lossy().into_owned();
-    let owner = rest.next().and_then(owner);
-    Some(MountEntry { path, source, file_system, device, owner, id, parent })
+    let _options = fields.next()?;
+    let tags = fields.by_ref().take_while(|&field| field != b"-");
+    let is_shared = tags.filter(|tag| tag.starts_with(b"shared:")).count() == 1;
+    let file_system = unescaped(fields.next()?).to_string_lossy().into_owned();
+    let source = unescaped(fields.next()?).to_string_lossy().into_owned();
+    let owner = fields.next().and_then(owner);
+    Some(MountEntry { path, source, file_system, device, owner, id, parent, is_shared })
 }
 
 /// `user_id=` among the options of a FUSE mount.
@@ -148,7 +163,7 @@ fn topmost(entries: Vec<MountEntry>, path: &Path) -> Option<MountEntry> {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{Device, MountEntry, parse, resolve, topmost};
+    use super::{Device, MountEntry, is_any_kept, parse, resolve, topmost};
 
     const TABLE: &[u8] = b"\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -172,6 +187,7 @@ nonsense
                 owner: Some(0),
                 id: 30,
                 parent: 22,
+                is_shared: true,
             }
         );
         assert!(entries[1].is_ours());
@@ -183,6 +199,15 @@ nonsense
         let upper = topmost(parse(TABLE), Path::new("/mnt/a b")).unwrap();
         assert_eq!(upper.source, "s3://upper");
         assert_eq!(topmost(parse(TABLE), Path::new("/mnt/none")), None);
+    }
+
+    #[test]
+    fn a_copy_keeps_what_is_mounted_where_nothing_is_shared() {
+        assert!(!is_any_kept(&parse(TABLE)));
+        let alone = String::from_utf8(TABLE.to_vec()).unwrap().replace(" shared:1", " master:1");
+        assert!(is_any_kept(&parse(alone.as_bytes())));
+        let none = alone.replace("fuse.quayfs", "fuse.other");
+        assert!(!is_any_kept(&parse(none.as_bytes())));
     }
 
     #[test]

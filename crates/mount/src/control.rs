@@ -5,6 +5,7 @@
 //!   live   ──▶ one Live
 //!   log-level FILTER ──▶ one LogLevel
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
+//!   hasten ──▶ one Drain, when uploads that were delayed have begun
 //!   sync N ──▶ as drain, for what is below the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
 //!   hello  ──▶ nothing, as to all that is no question: the connection ends
@@ -157,6 +158,10 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
         "live" => say(&mut writing, &controlled.report.live().await?).await,
         // Nothing after it, which is no level.
         "log-level" => say(&mut writing, &controlled.set_log("")).await,
+        "hasten" => {
+            controlled.volumes.hasten();
+            say(&mut writing, &controlled.progress()).await
+        }
         "drain" => controlled.tell(&mut writing, controlled.volumes.drain()).await,
         task if task.starts_with('{') => {
             let task = serde_json::from_str(task)?;
@@ -412,6 +417,11 @@ pub fn status(dir: &Path) -> Result<Status, Error> {
 /// What the mount at `dir` says of itself and of the last minutes.
 pub fn live(dir: &Path) -> Result<Live, Error> {
     one(dir, "live")
+}
+
+/// Has the mount at `dir` upload now what was closed there and waits to be uploaded.
+pub fn hasten(dir: &Path) -> Result<(), Error> {
+    one(dir, "hasten").map(|Drain { .. }| ())
 }
 
 /// Makes the mount at `dir` log what `filter` lets through; why it does not, if it does not.

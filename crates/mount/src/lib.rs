@@ -31,6 +31,7 @@ mod metrics;
 mod notice;
 mod numbers;
 mod observe;
+mod own_mounts;
 mod peer;
 mod pins;
 mod prices;
@@ -51,6 +52,7 @@ mod sync;
 mod tag;
 mod task;
 mod telemetry;
+mod tenant;
 mod tuning;
 mod umount;
 mod users;
@@ -67,7 +69,7 @@ pub use config::{
     AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,
     S3Settings,
 };
-pub use control::{check_answers, live, set_log_level, status};
+pub use control::{check_answers, hasten, live, set_log_level, status};
 pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use entry::{is_in_mount, not_looked_at};
 pub use error::Error;
@@ -81,6 +83,7 @@ pub use list::{Answer, Listed, Said, list, mounts, statuses};
 pub use location::{Location, LocationError};
 pub use namespace::Attributes;
 pub use notice::Notice;
+pub use own_mounts::OwnMounts;
 pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin};
 pub use prices::{PriceChanges, Prices};
 pub use recover::{Kept, discard, kept, recover};
@@ -101,6 +104,7 @@ pub use task::{Chore, Outcome};
 pub use telemetry::{
     LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
 };
+pub use tenant::{Arrived, Tenant, is_there};
 pub use umount::{Force, Progress, umount};
 pub use users::users;
 pub use vfs::{Commit, DirtyLimit, Last};

@@ -1,9 +1,11 @@
 //! Where the control sockets of running mounts are: found by device number, so that it needs
-//! nothing of the mount itself, which may hang.
+//! nothing of the mount itself, which may hang. Beside them are the locks of folders to mount at.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -84,6 +86,20 @@ impl Of {
             major => Some(Of::Mount(Device { major: major.parse().ok()?, minor: number })),
         }
     }
+}
+
+/// The file whose lock those of the user `uid` have who use what is mounted at `dir`.
+pub(crate) fn lock(uid: u32, dir: &Path) -> PathBuf {
+    let mut name = Vec::new();
+    for &byte in dir.as_os_str().as_bytes() {
+        match byte {
+            b'/' => name.extend(b"%2f"),
+            b'%' => name.extend(b"%25"),
+            byte => name.push(byte),
+        }
+    }
+    name.extend(b".lock");
+    folder(uid).join(OsString::from_vec(name))
 }
 
 /// Makes the folder of the sockets of this user, which no one else may enter.

@@ -169,6 +169,11 @@ impl Backlog {
         self.places.contains_key(&ino) || self.busy.contains_key(&ino)
     }
 
+    /// Those that wait.
+    pub(crate) fn waiting(&self) -> Vec<Ino> {
+        self.places.keys().copied().collect()
+    }
+
     /// `file` is to be uploaded, not before `due`. One that waits already keeps the earlier place.
     pub(crate) fn push(&mut self, file: &Arc<File>, due: Duration) -> Pushed {
         if let Some(Busy { again, .. }) = self.busy.get_mut(&file.ino()) {

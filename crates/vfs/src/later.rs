@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::Clock;
+use base::{Clock, Ino};
 use tokio::sync::Notify;
 
 use crate::aimed::Upto;
@@ -35,14 +35,24 @@ impl Vfs {
         self.see_to(pushed);
     }
 
-    /// Those of `files` that wait for the upload delay wait no longer, unless it is a long one.
-    fn hurry(self: &Arc<Self>, files: &[Arc<File>]) {
-        if !self.is_hurried() {
-            return;
+    /// What was closed and waits for the upload delay waits no longer, however long that is. Who fails, or comes
+    /// after others, waits for that.
+    pub fn hasten(self: &Arc<Self>) {
+        let waiting = self.later.line.lock().waiting();
+        self.hurry(waiting);
+    }
+
+    /// As [`Vfs::hasten`], for `files`, and unless the upload delay is a long one.
+    fn hurry_if_short(self: &Arc<Self>, files: &[Arc<File>]) {
+        if self.is_hurried() {
+            self.hurry(files.iter().map(|file| file.ino()));
         }
+    }
+
+    fn hurry(self: &Arc<Self>, files: impl IntoIterator<Item = Ino>) {
         let now = self.clock.monotonic();
-        for file in files {
-            let pushed = self.later.line.lock().hurry(file.ino(), now);
+        for ino in files {
+            let pushed = self.later.line.lock().hurry(ino, now);
             self.see_to(pushed);
         }
     }
@@ -97,7 +107,7 @@ impl Vfs {
             match self.comes_after(file).await {
                 Ok(first) if first.is_empty() => {}
                 Ok(first) => {
-                    self.hurry(&first);
+                    self.hurry_if_short(&first);
                     return Ok(Tried::No);
                 }
                 Err(error) => {

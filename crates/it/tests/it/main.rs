@@ -40,6 +40,7 @@ mod insight;
 mod io_uring;
 mod json_names;
 mod keeping;
+mod launchers;
 mod layers;
 mod listings;
 mod locks;

@@ -237,6 +237,63 @@ fn tasks_by_the_launcher_have_mounts_of_their_own_and_leave_all_in_the_bucket() 
 }
 
 #[test]
+fn tasks_of_a_job_array_are_complete_in_folders_of_their_own() {
+    const TASKS: usize = 5;
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    fs::create_dir(launcher.top()).unwrap();
+    let head = Plan::of(&bucket).instead_of_url("all").at(&launcher.top()).mount();
+    let pipeline = Pipeline::in_folder(TASKS, &launcher.top().join("s3").join(bucket.name()));
+    fs::copy(settings_folder().join("array.nf"), pipeline.project.join("main.nf")).unwrap();
+    let jobs = pipeline.home.folder("jobs");
+    let mut java = launcher.plan().other_command(OsStr::new("java"));
+    in_cluster(&mut java, "apart", &launcher, &jobs);
+    pipeline.run(nextflow(java, &pipeline.home()), "launcher.config", &[]);
+    head.umount();
+    // One job of three tasks, and one of the two that are left.
+    assert_eq!(fs::read_to_string(jobs.join("last")).unwrap(), "2\n");
+    let mut ended = Vec::new();
+    for (folder, names) in tasks(&bucket) {
+        let Some(name) = names.iter().find_map(|name| name.strip_suffix(".txt")) else { continue };
+        let get = |name: &str| bucket.get(&format!("{folder}/{name}"));
+        let text = |name: &str| String::from_utf8(get(name).unwrap()).unwrap();
+        assert_eq!(text(".exitcode"), "0", "{folder}");
+        assert_eq!(text(".command.log"), format!("this is {name}\n"), "{folder}");
+        assert_eq!(text(&format!("{name}.link")), reference(), "{folder}");
+        assert_eq!(text(&format!("{name}.txt")), reference()[..name.parse().unwrap()], "{folder}");
+        assert_eq!(bucket.get(&format!("results/{name}.txt")), get(&format!("{name}.txt")));
+        ended.push(name.to_owned());
+    }
+    ended.sort();
+    assert_eq!(ended, ["1", "2", "3", "4", "5"]);
+}
+
+#[test]
+fn the_profiles_of_the_page_are_read_by_nextflow() {
+    let page = fs::read_to_string(root_folder().join("docs/pipelines.md")).unwrap();
+    let (_, settings) = page.split_once("```groovy nextflow.config\n").unwrap();
+    let (settings, _) = settings.split_once("```\n").unwrap();
+    let place = Scratch::new();
+    fs::write(place.path().join("nextflow.config"), settings).unwrap();
+    let mut command = nextflow(Command::new("java"), &place.folder("home"));
+    command.current_dir(place.path()).args(["config", "-flat", "-show-profiles"]);
+    let said = run(&mut command, WITHIN);
+    let read = said.ok();
+    for (profile, executor) in [
+        ("local", "local"),
+        ("containers", "local"),
+        ("cluster", "slurm"),
+        ("awsbatch", "awsbatch"),
+        ("googlebatch", "google-batch"),
+        ("azurebatch", "azurebatch"),
+        ("kubernetes", "k8s"),
+    ] {
+        let line = format!("profiles.{profile}.process.executor = '{executor}'");
+        assert!(read.lines().any(|found| found == line), "{line}: {read}");
+    }
+}
+
+#[test]
 fn a_mount_at_fusion_is_passed_into_the_containers_of_tasks() {
     let bucket = MinIo::shared().bucket();
     let containers = Containers::new();

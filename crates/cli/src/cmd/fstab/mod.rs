@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args, FromArgMatches};
 use mount::Location;
 
-use super::mount::{Started, start};
+use super::mount::{Life, Started, start};
 use super::umount::{self, UmountArgs};
 use crate::complain;
 use crate::settings::{Flags, Settings, Sources, Unknown};
@@ -125,7 +125,7 @@ fn mount(args: &HelperArgs) -> Result<ExitCode> {
     if args.fake {
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(match start(&location, &args.dir, &flags, &home::missing())? {
+    Ok(match start(&location, &args.dir, &flags, &home::missing(), Life::OfItsOwn)? {
         Started::Mounted => ExitCode::SUCCESS,
         Started::Failed => ExitCode::from(MOUNT_FAILED),
     })

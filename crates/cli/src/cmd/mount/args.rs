@@ -57,6 +57,9 @@ pub(crate) struct MountArgs {
     /// Say on the standard output when the mount answers, then detach from the terminal.
     #[arg(long, hide = true)]
     pub(crate) detach: bool,
+    /// End with the process that started it, of this number.
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) ends_with: Option<u32>,
 }
 
 impl MountArgs {

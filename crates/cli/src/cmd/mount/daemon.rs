@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail};
 use mount::Location;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::super::this_program::this_program;
 use crate::settings::{Flags, Settings};
@@ -24,6 +25,15 @@ pub(crate) enum Started {
     Failed,
 }
 
+/// How long a daemon lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Until somebody unmounts.
+    OfItsOwn,
+    /// At most as long as this process: nobody else could find its mount.
+    Ours,
+}
+
 /// Starts this program again, detached, and waits until it has mounted `location` at `dir` or failed. Its
 /// complaints come through, because it has our standard error output until then. `variables` are added to
 /// our own.
@@ -32,10 +42,16 @@ pub(crate) fn start(
     dir: &Path,
     flags: &Flags<Settings>,
     variables: &[(&str, OsString)],
+    life: Life,
 ) -> Result<Started> {
     let place = [OsString::from("--"), location.to_string().into(), dir.into()];
+    let ends_with = match life {
+        Life::OfItsOwn => None,
+        Life::Ours => Some(format!("--ends-with={}", std::process::id())),
+    };
     let mut daemon = this_program()?
         .args(["mount", "--detach"])
+        .args(ends_with)
         .args(flags.arguments())
         .args(place)
         .envs(variables.iter().map(|(name, value)| (name, value)))
@@ -58,6 +74,17 @@ fn first_line(daemon: &mut Child) -> Result<String> {
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).context("cannot hear the daemon")?;
     Ok(line)
+}
+
+/// Has this process told to end when the one that started it, of the number `starter`, ends.
+pub(super) fn end_with(starter: u32) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .context("cannot end with who started us")?;
+    let parent = getppid().map(|parent| parent.as_raw_nonzero().get());
+    if parent.and_then(|parent| u32::try_from(parent).ok()) != Some(starter) {
+        bail!("who started us has ended");
+    }
+    Ok(())
 }
 
 /// Leaves the terminal, the folder and the process group that the user started us in.

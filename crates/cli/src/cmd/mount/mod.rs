@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use mount::{Location, LogTarget, Stage};
 
 pub(crate) use args::MountArgs;
-pub(crate) use daemon::{Started, start};
+pub(crate) use daemon::{Life, Started, start};
 pub(crate) use notices::explain;
 
 use super::buckets::EachBucket;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     }
     // Before a process is started for it, as much is checked as can be.
     settings::config(location.clone(), dir, &sources.resolve(Some(&location))?.settings)?;
-    Ok(match start(&location, dir, &flags, &[])? {
+    Ok(match start(&location, dir, &flags, &[], Life::OfItsOwn)? {
         Started::Mounted => ExitCode::SUCCESS,
         Started::Failed => ExitCode::FAILURE,
     })
@@ -50,6 +50,9 @@ pub(crate) fn warn(sources: &Sources, location: &Location) -> Result<()> {
 }
 
 fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> Result<()> {
+    if let Some(starter) = args.ends_with {
+        daemon::end_with(starter)?;
+    }
     let settings = sources.resolve(Some(&location))?.settings;
     let mut config = settings::config(location, dir, &settings)?;
     // A folder that is not ours to keep state in is left as it is.

@@ -88,11 +88,12 @@ impl Signals {
     }
 
     /// Runs `command` to its end, and says what `started` made of its process. Signals of before its start reach
-    /// it, too.
-    pub(super) fn run<T>(
+    /// it, too. When TERM has come, which tells of the end of a host too, what `told` makes is kept until the end.
+    pub(super) fn run<T, H>(
         &mut self,
         command: &mut Command,
         started: impl FnOnce(&mut Child) -> io::Result<T>,
+        told: impl FnMut() -> H,
     ) -> io::Result<(Ended, T)> {
         let mut child = command.spawn()?;
         let made = started(&mut child).and_then(|made| Ok((made, process(&child)?)));
@@ -105,7 +106,7 @@ impl Signals {
                 return Err(error);
             }
         };
-        let ended = self.runtime.block_on(wait((child, process), &mut self.received))?;
+        let ended = self.runtime.block_on(wait((child, process), &mut self.received, told))?;
         Ok((ended, made))
     }
 
@@ -152,11 +153,13 @@ fn process(child: &Child) -> io::Result<OwnedFd> {
 }
 
 /// Waits for the end of `child`, and hands signals on to it.
-async fn wait(
+async fn wait<H>(
     (mut child, process): (Child, OwnedFd),
     received: &mut mpsc::Receiver<(Signal, Sender)>,
+    mut told: impl FnMut() -> H,
 ) -> io::Result<Ended> {
     let (sender, mut end) = oneshot::channel();
+    let mut is_told = None;
     // Who hears of the end is here until then.
     std::thread::spawn(move || sender.send(child.wait()));
     loop {
@@ -169,6 +172,9 @@ async fn wait(
                 }
                 // It may just have ended.
                 let _ = pidfd_send_signal(&process, signal);
+                if signal == Signal::TERM && is_told.is_none() {
+                    is_told = Some(told());
+                }
             }
         }
     }

@@ -3,7 +3,9 @@
 mod child;
 mod folder;
 mod fusion;
+mod haste;
 mod mounted;
+mod prefetch;
 mod task;
 
 use std::ffi::{OsStr, OsString};
@@ -17,6 +19,7 @@ use mount::Location;
 pub(crate) use task::{FAILED, Task};
 
 use self::fusion::Launch;
+use self::prefetch::List;
 
 use crate::settings::{Flags, Settings, Unknown};
 
@@ -25,12 +28,14 @@ use crate::settings::{Flags, Settings, Unknown};
 #[command(after_help = "Examples:\n  \
     quayfs run s3://my-bucket -- ls -l\n  \
     quayfs run s3://my-bucket/project -- make -j 8\n  \
-    quayfs run --at /data s3://my-bucket -- sh -c 'sort /data/in > /data/out'\n\n\
+    quayfs run --at /data s3://my-bucket -- sh -c 'sort /data/in > /data/out'\n  \
+    quayfs run --warm inputs.txt s3://my-bucket -- make\n\n\
     The command finds the mount's folder in QUAYFS_MOUNT and, without --at, begins in it. It gets the\n\
     signals TERM, USR1 and USR2 that quayfs gets, and INT, QUIT and HUP unless quayfs is in the foreground of\n\
-    a terminal, which sends them to both. When it has ended, quayfs waits until the bucket has everything,\n\
-    unmounts, and returns its status, 128 and the signal's number if one ended it. Ctrl-C and TERM end the\n\
-    wait, but with --fusion: the mount goes, and its daemon uploads the rest by itself.\n\
+    a terminal, which sends them to both. From TERM on, what it has closed is uploaded without delay. When it\n\
+    has ended, quayfs waits until the bucket has everything, unmounts, and returns its status, 128 and the\n\
+    signal's number if one ended it. Ctrl-C and TERM end the wait, but with --fusion: the mount goes, and its\n\
+    daemon uploads the rest by itself.\n\
     If quayfs itself fails, it says why, and the status is 174: the mount, the start of the command, or\n\
     an upload; what was not uploaded is safe in the state folder, and `quayfs recover` brings it.\n\n\
     As closes need not wait one by one, they do not: --commit is async here, unless it is set.\n\n\
@@ -38,7 +43,8 @@ use crate::settings::{Flags, Settings, Unknown};
     all buckets are mounted at /fusion (or --at, or QUAYFS_FUSION_AT), the inputs that the script .command.run\n\
     of the task in FUSION_WORK names are fetched ahead, what the command says is kept in .command.log, outputs\n\
     that are links become objects, and .exitcode is in the bucket when all else is. QUAYFS_KEEP_LOCAL=true is\n\
-    --keep-local.")]
+    --keep-local. Only the command sees the mount, if the kernel lets it; with QUAYFS_FUSION_SHARED=true all see\n\
+    it, and launchers of one user share it.")]
 pub(crate) struct RunArgs {
     /// What to mount, as for `quayfs mount`.
     #[arg(required_unless_present = "fusion")]
@@ -56,6 +62,10 @@ pub(crate) struct RunArgs {
     /// with it. Uploads wait for the end of the task.
     #[arg(long, requires = "fusion")]
     keep_local: bool,
+    /// Fetch, while the command begins, the files and folders that a list names, one a line, as paths in the mount;
+    /// the standard input is the list if it is a dash. What cannot be fetched is told, and no more.
+    #[arg(long, value_name = "LIST")]
+    warm: Option<PathBuf>,
     /// Settings as in /etc/fstab, with commas between them.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
@@ -70,9 +80,10 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         ensure!(args.fusion || !args.keep_local, "--keep-local goes with --fusion only");
         let flags = args.flags.clone().with_options(&args.options, Unknown::Refused)?;
         let (at, command) = (args.at.clone(), args.command.clone());
+        let warm = args.warm.as_deref().map(List::named).transpose()?;
         match &args.url {
-            Some(url) => Task { location: Location::parse(url)?, at, flags, command }.run(),
-            None => Launch::new(at, flags, command, args.keep_local)?.run(),
+            Some(url) => Task { location: Location::parse(url)?, at, flags, warm, command }.run(),
+            None => Launch::new(at, flags, command, args.keep_local)?.warm(warm).run(),
         }
     };
     task::status(run())

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::super::mount::{Started, start, warn};
+use super::super::mount::{Life, Started, start, warn};
 use super::super::umount::{of_users, teller};
 use super::child::Signals;
 use crate::complain;
@@ -57,6 +57,7 @@ impl Mounted {
         dir: &Path,
         flags: &Flags<Settings>,
         (defaults, own): (&[Preset<'_>], &[Preset<'_>]),
+        life: Life,
     ) -> Result<Mounted> {
         let sources = Sources::read(flags)?;
         warn(&sources, location)?;
@@ -66,10 +67,15 @@ impl Mounted {
         for (name, value) in unsaid(origin, defaults, own) {
             flags = flags.with_default(name, value);
         }
-        match start(location, dir, &flags, &[])? {
-            Started::Mounted => Ok(Mounted { location: location.clone(), dir: dir.to_owned() }),
+        match start(location, dir, &flags, &[], life)? {
+            Started::Mounted => Ok(Mounted::there(location, dir)),
             Started::Failed => bail!("{location} could not be mounted; nothing was run"),
         }
+    }
+
+    /// What somebody else has mounted, and is for us to unmount.
+    pub(super) fn there(location: &Location, dir: &Path) -> Mounted {
+        Mounted { location: location.clone(), dir: dir.to_owned() }
     }
 
     /// Waits for the bucket, and unmounts also if it does not get everything.

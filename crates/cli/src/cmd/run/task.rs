@@ -7,9 +7,12 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use mount::Location;
 
+use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::folder::Folder;
+use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
+use super::prefetch::{List, warmed};
 use crate::settings::{Flags, Settings};
 use crate::{complain, told};
 
@@ -31,6 +34,8 @@ pub(crate) struct Task {
     pub(crate) at: Option<PathBuf>,
     /// How.
     pub(crate) flags: Flags<Settings>,
+    /// What is to be fetched while it begins.
+    pub(super) warm: Option<List>,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -53,7 +58,9 @@ impl Task {
         // From here on no signal ends this process: a mount would be left behind.
         let mut signals = Signals::listen()?;
         let folder = Folder::new(self.at.as_deref())?;
-        let mounted = Mounted::new(&self.location, folder.path(), &self.flags, (DEFAULTS, &[]))?;
+        let settings = (DEFAULTS, &[][..]);
+        let mounted =
+            Mounted::new(&self.location, folder.path(), &self.flags, settings, Life::OfItsOwn)?;
         let ended = self.in_mount(&folder, &mut signals);
         // Before what became of the command is told: its files are as important.
         mounted.end(&mut signals, Patience::UntilSignal)?;
@@ -67,7 +74,9 @@ impl Task {
         if folder.is_temporary() {
             command.current_dir(folder.path());
         }
-        let ended = signals.run(&mut command, |_| Ok(()));
+        let warming = warmed(self.warm.as_ref(), folder.path(), &mut command);
+        let ended = signals.run(&mut command, |_| Ok(()), || Haste::begin(folder.path()));
+        drop(warming);
         let (ended, ()) = ended.with_context(|| format!("cannot run {}", program.display()))?;
         Ok(ended)
     }

@@ -22,19 +22,22 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use mount::Location;
+use mount::{Arrived, Location, OwnMounts};
 
-use self::inputs::Prefetch;
 use self::links::Outputs;
 use self::log::Log;
 use self::scratch::STATUS;
 use self::script::Script;
+use self::shared::Share;
+use super::super::mount::Life;
 use super::child::{Ended, Signals};
+use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
+use super::prefetch::{List, Prefetch, warmed};
 use super::task::MOUNT_VARIABLE;
 use crate::complain;
 use crate::settings::{Flags, Settings};
@@ -69,6 +72,9 @@ const DEFAULTS: [(&str, &str); 2] = [("profile", "pipeline"), ("commit-last", ST
 /// The variable that asks for [`Leftovers::Removed`].
 const KEEP_LOCAL_VARIABLE: &str = "QUAYFS_KEEP_LOCAL";
 
+/// The variable that asks for [`Sight::All`].
+const SHARED_VARIABLE: &str = "QUAYFS_FUSION_SHARED";
+
 /// A script is no longer.
 const SCRIPT_BYTES_MAX: u64 = 256 << 20;
 
@@ -78,6 +84,15 @@ pub(super) enum Leftovers {
     Uploaded,
     /// With the end of the task, before they were uploaded.
     Removed,
+}
+
+/// Who sees the mount of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// Nobody but the task, where the kernel lets it have that.
+    Own,
+    /// Everybody on the host, and all tasks there use it.
+    All,
 }
 
 /// A task as Nextflow starts it.
@@ -90,6 +105,9 @@ pub(super) struct Launch {
     /// The folder of the task, if that is known.
     work: Option<PathBuf>,
     leftovers: Leftovers,
+    sight: Sight,
+    /// What is to be fetched beside what its script names.
+    warm: Option<List>,
 }
 
 /// What is known of a task beside its command.
@@ -123,7 +141,13 @@ impl Launch {
         } else {
             Leftovers::Uploaded
         };
-        Ok(Launch { top, flags, command, work, leftovers })
+        let sight = if is_set(SHARED_VARIABLE)? { Sight::All } else { Sight::Own };
+        Ok(Launch { top, flags, command, work, leftovers, sight, warm: None })
+    }
+
+    /// Has what `list` names fetched as well.
+    pub(super) fn warm(self, list: Option<List>) -> Launch {
+        Launch { warm: list, ..self }
     }
 
     /// Does it all. An error is one of ours: with it, the command has not run, or not all that it wrote is
@@ -132,18 +156,52 @@ impl Launch {
         let mut signals = Signals::listen()?;
         std::fs::create_dir_all(&self.top)
             .with_context(|| format!("cannot make {}", self.top.display()))?;
-        if shared::is_there(&self.top) {
-            if self.leftovers == Leftovers::Removed {
-                complain(
-                    "the mount was there already: leftovers of the task may be uploaded before they go",
-                );
-            }
-            let ended = self.in_mount(&mut signals);
-            if let Some(work) = &self.work {
-                shared::bring(work)?;
-            }
-            return ended;
+        match self.own_mounts() {
+            Some(own) => self.run_alone(&own, &mut signals),
+            None => self.run_among_others(&mut signals),
         }
+    }
+
+    /// Mounts that nobody else sees, if they are wished and can be had; `None` if what all see is to be used.
+    fn own_mounts(&self) -> Option<OwnMounts> {
+        // In a container of its own it is alone already, and who looks into the container sees the mount.
+        let is_alone = std::process::id() == 1;
+        if self.sight == Sight::All || is_alone || mount::is_there(&self.top) {
+            return None;
+        }
+        // Whatever the reason is, tasks can share one mount.
+        OwnMounts::new().ok()
+    }
+
+    fn run_alone(&self, own: &OwnMounts, signals: &mut Signals) -> Result<Ended> {
+        let mounted = self.mount(Life::Ours)?;
+        own.end_right().context("cannot give up the right to mount")?;
+        let ended = self.in_mount(signals);
+        mounted.end(signals, Patience::Endless)?;
+        ended
+    }
+
+    fn run_among_others(&self, signals: &mut Signals) -> Result<Ended> {
+        let (mut share, arrived) = Share::take(&self.top, signals)?;
+        match arrived {
+            Arrived::First => {
+                let mounted = self.mount(Life::OfItsOwn)?;
+                if let Err(error) = share.settle() {
+                    mounted.end(signals, Patience::Endless)?;
+                    return Err(error);
+                }
+            }
+            Arrived::AtMount if self.leftovers == Leftovers::Removed => complain(
+                "the mount was there already: leftovers of the task may be uploaded before they go",
+            ),
+            Arrived::AtMount => {}
+        }
+        let ended = self.in_mount(signals);
+        share.end(self.work.as_deref(), signals)?;
+        ended
+    }
+
+    fn mount(&self, life: Life) -> Result<Mounted> {
         let tags = variable(TAGS_VARIABLE).and_then(|text| {
             let (rules, unread) = tags::rules(&text.to_string_lossy());
             // A task is worth more than its tags.
@@ -161,10 +219,7 @@ impl Launch {
         };
         let defaults: Vec<_> = DEFAULTS.into_iter().chain(tags).chain(account).collect();
         let settings = (&defaults[..], late.as_slice());
-        let mounted = Mounted::new(&Location::All, &self.top, &self.flags, settings)?;
-        let ended = self.in_mount(&mut signals);
-        mounted.end(&mut signals, Patience::Endless)?;
-        ended
+        Mounted::new(&Location::All, &self.top, &self.flags, settings, life)
     }
 
     fn in_mount(&self, signals: &mut Signals) -> Result<Ended> {
@@ -175,13 +230,17 @@ impl Launch {
         // Many hosts at a time are in the folder of an array, and one log for all would be changed under them.
         let log = task.as_ref().map(|task| task.work.join(LOG));
         let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
+        let warming = warmed(self.warm.as_ref(), &self.top, &mut command);
         if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
-        let ran = signals.run(&mut command, |child| {
-            log.as_deref().map(|log| Log::begin(child, log)).transpose()
-        });
-        drop(prefetch);
+        let begin =
+            |child: &mut Child| log.as_deref().map(|log| Log::begin(child, log)).transpose();
+        // What may go with the task is not uploaded before its end.
+        let is_hasty = self.leftovers == Leftovers::Uploaded;
+        let haste = || is_hasty.then(|| Haste::begin(&self.top));
+        let ran = signals.run(&mut command, begin, haste);
+        drop((prefetch, warming));
         let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
         if let (Some(task), Some(log)) = (task, log) {
             let completed = task.complete(ended, log, (&self.top, self.leftovers));
@@ -232,7 +291,7 @@ impl Task {
 
     /// Has the inputs fetched; without that the task takes longer, and no more.
     fn prefetch(&self, top: &Path) -> Option<Prefetch> {
-        Prefetch::begin(&self.script, top).unwrap_or_else(|error| {
+        inputs::fetch(&self.script, top).unwrap_or_else(|error| {
             complain(&format!("inputs are not fetched ahead: {error}"));
             None
         })

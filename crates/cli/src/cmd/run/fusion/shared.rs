@@ -1,21 +1,73 @@
-//! A mount that is there already, such as one of the host that was passed into a container: the task uses it, and
-//! leaves it as it is.
+//! A mount that others see and use too: one of the host that was passed into a container, which the task leaves as it
+//! is, or one of tasks that cannot have mounts of their own, which the last of them takes away.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use mount::Error;
+use mount::{Arrived, Error, Location, Tenant};
 
-/// Whether something of ours is mounted at `top` and answers.
-pub(super) fn is_there(top: &Path) -> bool {
-    let is_ours = mount::mounts().is_ok_and(|mounts| mounts.iter().any(|dir| dir == top));
-    is_ours && fs::read_dir(top).is_ok()
+use super::super::child::Signals;
+use super::super::mounted::{Mounted, Patience};
+use crate::complain;
+
+/// A share in the mount at the folder of all buckets.
+#[derive(Debug)]
+pub(super) struct Share {
+    top: PathBuf,
+    /// `None` where nothing can be noted for others: what is there is not ours then.
+    tenant: Option<Tenant>,
+}
+
+impl Share {
+    /// Waits while others mount or unmount at `top`; also tells whether there is a mount.
+    pub(super) fn take(top: &Path, signals: &mut Signals) -> Result<(Share, Arrived)> {
+        let there = top.to_owned();
+        let taken = signals.meanwhile(move || Tenant::arrive(&there));
+        match taken.context("told to end before the mount of other tasks could be used")? {
+            Ok((tenant, arrived)) => {
+                Ok((Share { top: top.to_owned(), tenant: Some(tenant) }, arrived))
+            }
+            Err(error) => {
+                let is_there = mount::is_there(top);
+                let arrived = if is_there { Arrived::AtMount } else { Arrived::First };
+                if !is_there {
+                    complain(&format!(
+                        "no other task can use {} meanwhile: {error}",
+                        top.display()
+                    ));
+                }
+                Ok((Share { top: top.to_owned(), tenant: None }, arrived))
+            }
+        }
+    }
+
+    /// Others may use what was mounted.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        match &mut self.tenant {
+            Some(tenant) => tenant.settle().context("cannot let others use the mount"),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings what the task wrote into the bucket, and takes the mount away if that is for us to do.
+    pub(super) fn end(self, work: Option<&Path>, signals: &mut Signals) -> Result<()> {
+        let mounted = Mounted::there(&Location::All, &self.top);
+        let Some(tenant) = self.tenant.as_ref().filter(|tenant| tenant.is_theirs()) else {
+            return work.map_or(Ok(()), bring);
+        };
+        if tenant.is_alone()? {
+            return mounted.end(signals, Patience::Endless);
+        }
+        let brought = bring(work.unwrap_or(&self.top));
+        // Who unmounts brings all, also what could not be brought just now.
+        if tenant.leaves_last()? { mounted.end(signals, Patience::Endless) } else { brought }
+    }
 }
 
 /// Brings all below the folder `work` of a task into the bucket.
-pub(super) fn bring(work: &Path) -> Result<()> {
+fn bring(work: &Path) -> Result<()> {
     match mount::sync(work, |_| {}) {
         // Its socket is the host's, and not to be reached from here; but the kernel passes a sync on.
         Err(Error::Daemon { .. }) => {
