@@ -228,6 +228,16 @@ fn granules_of(sums: &[(usize, PieceV1)], size: u64) -> impl Iterator<Item = (u6
     all.filter(move |&(granule, _)| granule < granule::count(size))
 }
 
+/// Whether the file is what its checksums say.
+pub(crate) fn is_as_summed(
+    file: &BackingFile,
+    size: u64,
+    sums: &[(usize, PieceV1)],
+) -> io::Result<bool> {
+    let mut matching = Matching::of(file, size)?;
+    Ok(granules_of(sums, size).all(|(granule, sum)| matching.is(granule, sum)))
+}
+
 /// The granules of the file that are not what their checksums say.
 fn mismatches(
     file: &BackingFile,

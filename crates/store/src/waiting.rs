@@ -8,18 +8,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use base::ByteRange;
-
 use crate::backing::{BackingFile, is_in_use};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::granule;
 use crate::layout::{Layout, SIDE_SUFFIX};
 use crate::look::look_at;
-use crate::state::staged::{ROWS_TOLD_MAX, StagedRow, StagedState, staged_rows};
-
-/// How much of a sealed version is compared at a time with what the file is now.
-const COMPARED_BYTES: u64 = 1 << 20;
+use crate::orphan::is_as_summed;
+use crate::state::staged::{ROWS_TOLD_MAX, StagedRow, StagedState, staged_rows, staged_sums};
 
 /// Bytes that a process left when it died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +88,8 @@ pub fn waiting(dir: &Path) -> Result<StagedFiles> {
     Ok(found)
 }
 
-/// What becomes of the file of `row`, which has so many bytes: what [`crate::orphan`] does with it, told from
-/// lengths and the side file. What the kernel wrote past us only checksums tell, and whoever looks reads no
-/// whole file for them.
+/// What becomes of the file of `row`, which has so many bytes: what [`crate::orphan`] does with it. Without a side
+/// file nothing of the version was overwritten but by the kernel, past us: whoever looks does not read all files for that.
 fn fates(layout: &Layout, row: &StagedRow, (file, bytes): (File, u64)) -> Result<Vec<Waiting>> {
     let path = layout.staged(&row.file);
     let (sealed, side) = (row.size, layout.side(&row.file));
@@ -108,35 +102,21 @@ fn fates(layout: &Layout, row: &StagedRow, (file, bytes): (File, u64)) -> Result
     if !is_sealed {
         return Ok(vec![of(bytes, WaitingKind::Open)]);
     }
-    let io = |error| Error::io("list", &side, error);
-    let is_newer = sealed != bytes || is_overwritten(file, &side, sealed).map_err(io)?;
+    let is_newer = sealed != bytes || side.exists() && is_overwritten(layout, row, file)?;
     let newer = is_newer.then(|| of(bytes, WaitingKind::Newer));
     Ok(std::iter::once(of(sealed, WaitingKind::Sealed)).chain(newer).collect())
 }
 
-/// Whether some of the first `size` bytes of `file` are not what is in the file `side`, as far as that goes.
-fn is_overwritten(file: File, side: &Path, size: u64) -> io::Result<bool> {
-    let disk = Arc::new(Disk::default());
-    let side = match File::open(side) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        side => BackingFile::new(side?, Arc::clone(&disk))?,
-    };
-    let file = BackingFile::new(file, disk)?;
-    let (mut from, mut now, mut then) = (0, Vec::new(), Vec::new());
-    while let Some(rest) = ByteRange::new(from, size) {
-        let Some(saved) = side.data(rest)? else { break };
-        for part in saved.pieces(COMPARED_BYTES) {
-            for (file, bytes) in [(&file, &mut now), (&side, &mut then)] {
-                bytes.resize(granule::index(part.len()), 0);
-                file.read(bytes, part.start())?;
-            }
-            if now != then {
-                return Ok(true);
-            }
-        }
-        from = saved.end();
-    }
-    Ok(false)
+/// Whether some of the version of `row` is not in its file any more.
+fn is_overwritten(layout: &Layout, row: &StagedRow, file: File) -> Result<bool> {
+    let database = layout.database();
+    let sums = look_at(&database, |connection| staged_sums(connection, &database, row.id))?;
+    let Some(sums) = sums.flatten() else { return Ok(true) };
+    let as_summed = BackingFile::new(file, Arc::new(Disk::default()))
+        .and_then(|file| is_as_summed(&file, row.size, &sums));
+    as_summed
+        .map(|is_as_sealed| !is_as_sealed)
+        .map_err(|error| Error::io("list", &layout.staged(&row.file), error))
 }
 
 /// A staged file as who has not opened the state folder finds it.

@@ -20,7 +20,7 @@ use base::Metrics;
 use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
     Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Outcome, Replayed, Rest,
-    Staged, Store,
+    Staged, Store, WaitingKind,
 };
 
 /// Where the child of a test finds its state folder.
@@ -253,6 +253,12 @@ fn a_sealed_version_survives_whatever_was_done_since() {
     if is_child() {
         return;
     }
+    // Who only looks is told what is found then.
+    let mut told: BTreeMap<u64, Vec<(WaitingKind, u64)>> = BTreeMap::new();
+    for waiting in quayfs_store::waiting(&folder.path()).unwrap().waiting {
+        let seed = u64::from_le_bytes(waiting.note.try_into().unwrap());
+        told.entry(seed).or_default().push((waiting.kind, waiting.bytes));
+    }
     // Also over a reboot, if the disk kept the bytes.
     let store = folder.open_with(CacheLimit::Bytes(1 << 40), "boot 2");
     let mut found: BTreeMap<u64, Vec<(OrphanState, Vec<u8>)>> = BTreeMap::new();
@@ -262,11 +268,14 @@ fn a_sealed_version_survives_whatever_was_done_since() {
     }
     for seed in 0..SEEDS {
         let (sealed, now) = done_since(seed, None);
+        let mut want_told = vec![(WaitingKind::Sealed, sealed.len() as u64)];
         let mut want = vec![(OrphanState::Sealed, sealed)];
         if want[0].1 != now {
+            want_told.push((WaitingKind::Newer, now.len() as u64));
             want.insert(0, (OrphanState::Open, now));
         }
         assert!(found.remove(&seed).unwrap() == want, "seed {seed}");
+        assert_eq!(told.remove(&seed).unwrap(), want_told, "seed {seed}");
     }
     assert!(!folder.files("staged").iter().any(|name| name.contains(".side")));
 }

@@ -94,10 +94,13 @@ fn status_tells_what_was_done_how_long_it_took_and_what_it_cost() {
     assert!(want <= status["cost"]["requests"].as_f64().unwrap(), "{status}");
     assert_eq!(status["hit_ratio"], 0.0, "all of it was fetched");
 
-    let page = said(&mount, &["status", &mount.path().to_string_lossy()]);
-    for words in
-        ["ok, mounted for", "everything is in the bucket", "Amazon S3", "p99", "get", "read"]
-    {
+    // The time of what was written gets there a little later.
+    let page = || said(&mount, &["status", &mount.path().to_string_lossy()]);
+    wait::until("the attributes to be in the bucket", SOON, || {
+        page().contains("everything is in the bucket")
+    });
+    let page = page();
+    for words in ["ok, mounted for", "Amazon S3", "p99", "get", "read"] {
         assert!(page.contains(words), "{words} in {page}");
     }
 }

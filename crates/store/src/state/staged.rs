@@ -113,6 +113,29 @@ pub(crate) fn staged_rows(connection: &Connection, database: &Path) -> Result<Ve
     query().map_err(db)
 }
 
+/// The checksums of the last seal of a staged file, for who has not opened the state folder; `None` if they cannot be
+/// read.
+pub(crate) fn staged_sums(
+    connection: &Connection,
+    database: &Path,
+    id: StagedId,
+) -> Result<Option<Vec<(usize, PieceV1)>>> {
+    let db = |error| Error::db("read checksums", database, error);
+    let written = seals::written(database, &Disk::default());
+    let written = written.map_err(|error| Error::io("read checksums", database, error))?;
+    let mut newest = None;
+    for (path, record, row) in written.into_iter().filter(|(_, _, row)| row.id == id.0) {
+        if seals::known(connection, &path).map_err(db)? < record {
+            newest = Some(row.map);
+        }
+    }
+    match newest {
+        Some(Some(map)) => Ok(PieceV1::decode(&map).map(|map| vec![(0, map)])),
+        Some(None) => Ok(Some(Vec::new())),
+        None => pieces_of(connection, id).map_err(db),
+    }
+}
+
 impl StagedRow {
     fn of(row: NewRow) -> StagedRow {
         let NewRow { id, boot: _, file, state, note, identity, epoch, size, map: _ } = row;
@@ -360,23 +383,26 @@ impl Db {
 
     /// The checksums of the last seal; `None` if they cannot be read.
     pub(crate) fn staged_pieces(&self, id: StagedId) -> Result<Option<Vec<(usize, PieceV1)>>> {
-        self.read("read checksums", |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT piece, map FROM staged_pieces WHERE staged = ?1
-                 UNION ALL SELECT 0, map FROM staged WHERE id = ?1 AND map IS NOT NULL",
-            )?;
-            let mut rows = statement.query([id.0])?;
-            let mut pieces = Vec::new();
-            while let Some(row) = rows.next()? {
-                // What is not in a map is taken from elsewhere: one that is lost must not say so.
-                let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) else {
-                    return Ok(None);
-                };
-                pieces.push((granule::index(unsigned(row.get(0)?)), map));
-            }
-            Ok(Some(pieces))
-        })
+        self.read("read checksums", |connection| pieces_of(connection, id))
     }
+}
+
+fn pieces_of(
+    connection: &Connection,
+    id: StagedId,
+) -> rusqlite::Result<Option<Vec<(usize, PieceV1)>>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT piece, map FROM staged_pieces WHERE staged = ?1
+         UNION ALL SELECT 0, map FROM staged WHERE id = ?1 AND map IS NOT NULL",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    let mut pieces = Vec::new();
+    while let Some(row) = rows.next()? {
+        // What is not in a map is taken from elsewhere: one that is lost must not say so.
+        let Some(map) = PieceV1::decode(&row.get::<_, Vec<u8>>(1)?) else { return Ok(None) };
+        pieces.push((granule::index(unsigned(row.get(0)?)), map));
+    }
+    Ok(Some(pieces))
 }
 
 fn set_note(transaction: &Transaction<'_>, id: StagedId, note: &[u8]) -> rusqlite::Result<()> {

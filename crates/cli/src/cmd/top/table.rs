@@ -6,7 +6,9 @@ use mount::{Live, TimesStatus, UploadState};
 use super::canvas::Look;
 use super::view::Tab;
 use crate::plain::shown;
-use crate::units::{show_bytes, show_count, show_millis, show_money, show_rate, show_time};
+use crate::units::{
+    show_bytes, show_count, show_millis, show_money, show_plural, show_rate, show_time,
+};
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +96,18 @@ fn uploads(live: &Live) -> Vec<Line> {
         let path = printable(&format!("{}{reason}", upload.path)).into_owned();
         Line { text: row(state, &show_bytes(upload.bytes), &path), look }
     }));
-    if live.status.uploads.is_empty() {
+    let (changes, attributes) = (live.status.pending_changes, live.status.pending_attributes);
+    let waiting = [
+        (changes, format!("  {} of names pending", show_plural(changes, "change"))),
+        (attributes, format!("  attributes of {} pending", show_plural(attributes, "name"))),
+    ];
+    lines.extend(
+        waiting
+            .into_iter()
+            .filter(|(count, _)| 0 < *count)
+            .map(|(_, text)| Line { text, look: Look::Plain }),
+    );
+    if lines.len() == 1 {
         lines.push(Line { text: "  everything is in the bucket".into(), look: Look::Dim });
     }
     lines
