@@ -110,25 +110,50 @@ impl Host {
 /// when nobody is in it.
 struct World {
     holder: Child,
+    /// The options by which it is entered, each with a namespace.
+    entries: &'static [(&'static str, &'static str)],
 }
+
+const MOUNTS: (&str, &str) = ("--mount", "mnt");
+const USERS: (&str, &str) = ("--user", "user");
 
 impl World {
     fn begin(words: &Path) -> World {
+        World::held_by(words, ("unshare --mount --propagation shared", "true"), &[MOUNTS])
+    }
+
+    /// One in which nobody gets mounts of his own.
+    fn without_more(words: &Path) -> World {
+        let unshare = "unshare --user --map-root-user --mount --propagation shared";
+        let first = "echo 0 > /proc/sys/user/max_mnt_namespaces";
+        World::held_by(words, (unshare, first), &[USERS, MOUNTS])
+    }
+
+    fn held_by(
+        words: &Path,
+        (unshare, first): (&str, &str),
+        entries: &'static [(&'static str, &'static str)],
+    ) -> World {
         let begun = words.join("begun");
-        let script = "grep fuse.quayfs /proc/self/mountinfo | cut -d' ' -f5 | while read -r dir; do \
-                          umount --lazy \"$(printf %b \"$dir\")\"; done\n\
-                      touch \"$0\"; exec sleep infinity";
+        let script = format!(
+            "grep fuse.quayfs /proc/self/mountinfo | cut -d' ' -f5 | while read -r dir; do\n\
+                 umount --lazy \"$(printf %b \"$dir\")\"\n\
+             done\n\
+             exec {unshare} sh -ec '{first}; touch \"$0\"; exec sleep infinity' \"$0\""
+        );
         let mut holder = Command::new("unshare");
-        holder.args(["--mount", "--propagation", "shared", "sh", "-c", script]).arg(&begun);
+        holder.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(&begun);
         let holder = holder.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         wait::until("a world of mounts", WITHIN, || begun.exists());
-        World { holder }
+        World { holder, entries }
     }
 
     /// `command` in it.
     fn inside(&self, command: &Command) -> Command {
         let mut inside = Command::new("nsenter");
-        inside.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
+        for (option, kind) in self.entries {
+            inside.arg(format!("{option}=/proc/{}/ns/{kind}", self.holder.id()));
+        }
         inside.arg(command.get_program()).args(command.get_args()).env_clear();
         inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         inside
@@ -205,6 +230,15 @@ fn tasks_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
 fn tasks_of_an_ordinary_user_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
     let bucket = MinIo::shared().bucket();
     check(&bucket, &Host::of_user(&bucket).shared(), Seen::Yes);
+}
+
+#[test]
+fn tasks_that_can_have_no_mounts_of_their_own_share_one() {
+    let bucket = MinIo::shared().bucket();
+    let mut host = Host::of(&bucket);
+    fs::remove_file(host.words.join("begun")).unwrap();
+    host.world = World::without_more(&host.words);
+    check(&bucket, &host, Seen::Yes);
 }
 
 #[test]
