@@ -154,7 +154,7 @@ pub(crate) fn drop_version(
         None => ground.db.version_disk_bytes(name)?,
     };
     drop(open);
-    if disk_bytes == 0 {
+    if disk_bytes == 0 && !is_on_disk(ground, name)? {
         return Ok(Dropped::Freed(0));
     }
     match drop_whole(table, ground, vec![(name, disk_bytes)])? {
@@ -165,6 +165,13 @@ pub(crate) fn drop_version(
         }
         (freed, _) => Ok(Dropped::Freed(freed)),
     }
+}
+
+/// Whether there is a file of a version: what another process fetched a moment ago is not recorded yet.
+fn is_on_disk(ground: &Ground, name: VersionName) -> Result<bool> {
+    let path = ground.layout.object(name);
+    let found = ground.disk.inode(&path).map_err(|error| Error::io("look for", &path, error))?;
+    Ok(found.is_some())
 }
 
 fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use base::{Counter, ManualClock};
 use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read, write};
-use quayfs_store::{Base, CacheLimit, Cached, ErrorKind, GRANULE_BYTES};
+use quayfs_store::{Base, CacheLimit, Cached, Dropped, ErrorKind, GRANULE_BYTES};
 
 const MIB: usize = 1 << 20;
 
@@ -514,6 +514,21 @@ fn what_others_put_at_the_place_of_a_version_stays_when_that_is_dropped() {
     assert_eq!(std::fs::read(place.join("inside")).unwrap(), b"theirs");
     let cached = complete(&store, b"v", &content);
     assert_eq!(read(&cached, 0, MIB), content);
+}
+
+#[test]
+fn what_another_process_fetched_a_moment_ago_is_in_use() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, MIB);
+    let (here, there) = (folder.open(), folder.open());
+    let drop_it = || here.drop_version(b"v", MIB as u64).unwrap();
+    assert_eq!(drop_it(), Dropped::Freed(0));
+    // Nothing of it is recorded yet.
+    drop(complete(&there, b"v", &content));
+    assert_eq!(drop_it(), Dropped::InUse);
+    there.settle().unwrap();
+    assert_eq!(drop_it(), Dropped::Freed(MIB as u64));
+    assert_eq!(on_disk(&folder), 0);
 }
 
 #[test]
