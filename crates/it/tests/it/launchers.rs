@@ -84,9 +84,10 @@ impl Host {
         format!("touch {}", self.words.join(word).display())
     }
 
-    /// What of a script waits for a word of the test.
+    /// What of a script waits for a word of the test, or for the end of that: no script is left behind.
     fn hear(&self, word: &str) -> String {
-        format!("until [ -e {} ]; do sleep 0.1; done", self.words.join(word).display())
+        let words = self.words.display();
+        format!("while [ -d {words} ] && ! [ -e {words}/{word} ]; do sleep 0.1; done")
     }
 
     fn tell(&self, word: &str) {
