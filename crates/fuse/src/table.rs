@@ -96,6 +96,17 @@ pub fn resolve(dir: &Path) -> io::Result<PathBuf> {
     Err(rustix::io::Errno::LOOP.into())
 }
 
+/// Processes in whose mount namespace this file system is mounted, as far as this user may know.
+pub fn where_mounted(device: Device) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has_it = |number: &u32| {
+        let table = fs::read(format!("/proc/{number}/mountinfo")).unwrap_or_default();
+        parse(&table).iter().any(|entry| entry.device == device)
+    };
+    numbers.filter(has_it).collect()
+}
+
 fn entries() -> io::Result<Vec<MountEntry>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }

@@ -475,6 +475,9 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
         },
         Trouble::WrongRegion => "the bucket is in another region: name it with --region".to_owned(),
         Trouble::Unreachable => match &config.s3.endpoint {
+            Some(endpoint) if !endpoint.contains("://") => {
+                format!("{endpoint} is no URL: name the endpoint as https://{endpoint}, or http:// without TLS")
+            }
             Some(endpoint) => {
                 format!("cannot reach {endpoint}: check --endpoint, the network and any firewall")
             }

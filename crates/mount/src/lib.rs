@@ -86,6 +86,7 @@ pub use notice::Notice;
 pub use own_mounts::OwnMounts;
 pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin};
 pub use prices::{PriceChanges, Prices};
+pub use process::close_inherited;
 pub use recover::{Kept, discard, kept, recover};
 pub use remote::{
     Addressing, Authorities, AzureCredentials, AzureOptions, CaBundle, Credentials, CustomerKey,

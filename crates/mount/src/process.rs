@@ -73,6 +73,17 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
+/// Closes what this process has been given beside its standard input and outputs: a shell hands on what it has open, and
+/// a file of another mount among that would keep that one busy.
+///
+/// To be called before anything is opened: whatever has a descriptor then finds it closed.
+pub fn close_inherited() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: the caller says that nothing here has such a descriptor; the call takes numbers only.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, 0) };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Processes, THREADS_MAX, is_killed};

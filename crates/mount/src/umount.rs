@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 
-use crate::control::{ANSWER_PATIENCE, Asked, Drained, drained, silent};
+use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, silent};
 use crate::error::Error;
 use crate::status::Status;
+use crate::users;
 use crate::working::{self, Working};
 
 /// Whether to detach although uploads failed.
@@ -49,6 +50,11 @@ pub enum Progress {
         /// What it has still to do.
         left: Option<Working>,
     },
+    /// Its daemon lives on since it is mounted in other mount namespaces, such as those of containers.
+    Elsewhere {
+        /// Processes in these.
+        processes: Vec<String>,
+    },
     /// The daemon was dead; its mount is cleared away.
     WasDead,
 }
@@ -59,6 +65,9 @@ const BUSY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long the daemon may take to end after it was detached, if all is in the bucket.
 const END_PATIENCE: Duration = Duration::from_mins(1);
+
+/// After so much of that, it is looked for whoever else has it mounted.
+const ELSEWHERE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a daemon may take to make its socket anew: 5 s.
 const SOCKET_TRIES_MAX: u32 = 25;
@@ -125,18 +134,35 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Err(error) if error.kind == MountErrorKind::NotMounted => {}
         other => other?,
     }
-    let patience = match force {
-        Force::No => END_PATIENCE,
-        Force::Yes(patience) => patience,
-    };
-    match (daemon.end(patience), force) {
-        (Err(error), Force::Yes(_)) if error.kind() == io::ErrorKind::TimedOut => {
-            let left = pid.and_then(|pid| working::left_by(&entry, pid));
-            tell(Progress::StillThere { pid, left });
-            Ok(())
-        }
-        (ended, _) => ended.map_err(failed),
+    match force {
+        Force::No => ended(&daemon, &entry, &mut tell).map_err(failed),
+        Force::Yes(patience) => match daemon.end(patience) {
+            Err(error) if is_timeout(&error) => {
+                let left = pid.and_then(|pid| working::left_by(&entry, pid));
+                tell(Progress::StillThere { pid, left });
+                Ok(())
+            }
+            ended => ended.map_err(failed),
+        },
     }
+}
+
+/// Waits for the end of a daemon that has brought all into the bucket, unless others keep it.
+fn ended(daemon: &Daemon, entry: &MountEntry, tell: &mut impl FnMut(Progress)) -> io::Result<()> {
+    match daemon.end(ELSEWHERE_PATIENCE) {
+        Err(error) if is_timeout(&error) => {}
+        ended => return ended,
+    }
+    let processes = users::where_mounted(entry.device);
+    if processes.is_empty() {
+        return daemon.end(END_PATIENCE);
+    }
+    tell(Progress::Elsewhere { processes });
+    Ok(())
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
 }
 
 /// Asks the daemon of `entry`; one whose socket is gone makes another one soon.

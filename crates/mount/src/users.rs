@@ -27,6 +27,12 @@ fn users_besides(own: u32, dir: &Path) -> Vec<String> {
     using.take(TOLD_MAX).map(|number| format!("{} ({number})", name(number))).collect()
 }
 
+/// Processes in whose mount namespace the file system `device` is mounted, as `name (number)`.
+pub(crate) fn where_mounted(device: fuse::Device) -> Vec<String> {
+    let numbers = fuse::where_mounted(device).into_iter();
+    numbers.take(TOLD_MAX).map(|number| format!("{} ({number})", name(number))).collect()
+}
+
 fn uses(process: &Path, dir: &Path) -> bool {
     let is_there = |link: &Path| fs::read_link(link).is_ok_and(|to| to.starts_with(dir));
     let files = || fs::read_dir(process.join("fd")).into_iter().flatten().flatten();

@@ -97,6 +97,11 @@ fn explain(progress: &Progress) -> String {
                 "the mount point is free; {daemon} {does}: `quayfs recover --list` shows what is left"
             )
         }
+        Progress::Elsewhere { processes } => format!(
+            "all is in the bucket, and the mount point is free here; its daemon goes on while it is mounted in other \
+             mount namespaces, such as those of containers: {}",
+            processes.join(", ")
+        ),
         Progress::WasDead => "its daemon was gone; the mount point is free again".to_owned(),
     }
 }

@@ -1,8 +1,10 @@
 //! What cannot work is refused in time, with one clear complaint, and nothing is left behind.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 use std::time::Duration;
 
 use testkit::{Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, run, wait, write_new};
@@ -66,6 +68,13 @@ fn an_endpoint_where_nobody_listens() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let plan = Plan::of(&bucket).instead("--endpoint", &format!("http://{port}"));
     check(plan, &[&[&port.to_string()], &["reach", "connect", "answer"]]);
+}
+
+#[test]
+fn an_endpoint_that_is_no_url() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).instead("--endpoint", "store.example:9000");
+    check(plan, &[&["no URL"], &["https://store.example:9000"]]);
 }
 
 #[test]
@@ -170,6 +179,47 @@ fn an_unmount_of_what_is_in_use_says_by_whom() {
     }
     drop(file);
     mount.umount();
+}
+
+#[test]
+fn an_unmount_of_what_a_container_has_mounted_too_says_who_keeps_its_daemon() {
+    let (bucket, mount) = crate::mounted();
+    let mut unshare = mount.plan().other_command("unshare".as_ref());
+    unshare.args(["--mount", "--propagation", "private", "cat"]);
+    let mut container = unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut to, mut from) = (container.stdin.take().unwrap(), container.stdout.take().unwrap());
+    // It answers when it has its own mounts.
+    to.write_all(b"!").unwrap();
+    from.read_exact(&mut [0]).unwrap();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    let unmounted = mount.try_umount();
+    assert!(unmounted.status.success(), "{}", unmounted.report());
+    for word in ["other mount namespaces", &format!("cat ({})", container.id())] {
+        assert!(unmounted.stderr.contains(word), "{word}: {}", unmounted.report());
+    }
+    assert_eq!(bucket.get("file").as_deref(), Some(&b"bytes"[..]));
+    drop(to);
+    container.wait().unwrap();
+    wait::until("the daemon to end", WITHIN, || !mount.is_alive());
+}
+
+#[test]
+fn a_daemon_keeps_nothing_that_the_shell_had_open() {
+    let (_bucket, mount) = crate::mounted();
+    write_new(&mount.join("open"), b"bytes").unwrap();
+    let other = MinIo::shared().bucket();
+    let plan = Plan::of(&other);
+    let mut shell = plan.other_command("bash".as_ref());
+    shell.arg("-c").arg(r#"exec 7< "$0"; exec "$@""#).arg(mount.join("open"));
+    let command = plan.command(["mount"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.args(["--endpoint", other.endpoint(), "--path-style", "--region", "us-east-1"]);
+    shell.args(["--cache-dir".as_ref(), plan.state().as_os_str()]);
+    shell.arg(&*other.url()).arg(plan.path());
+    run(&mut shell, WITHIN).ok();
+    let unmounted = mount.try_umount();
+    run(plan.command(["umount"]).arg(plan.path()), WITHIN).ok();
+    unmounted.ok();
 }
 
 #[test]

@@ -22,6 +22,9 @@ use crate::settings::{self, Sources};
 use crate::units::show_bytes;
 
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
+    if args.detach {
+        mount::close_inherited().context("cannot close what was open before")?;
+    }
     let (location, dir) = args.place()?;
     let flags = args.flags()?;
     let sources = Sources::read(&flags)?;
