@@ -479,7 +479,8 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
                 format!("{endpoint} is no URL: name the endpoint as https://{endpoint}, or http:// without TLS")
             }
             Some(endpoint) => {
-                format!("cannot reach {endpoint}: check --endpoint, the network and any firewall")
+                let tls = if endpoint.starts_with("https:") { " (http:// without TLS)" } else { "" };
+                format!("cannot reach {endpoint}: check --endpoint{tls}, the network and any firewall")
             }
             None => "cannot reach the store: check the network, DNS and any firewall".to_owned(),
         },

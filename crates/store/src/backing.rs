@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use base::ByteRange;
 
@@ -19,6 +20,9 @@ const USE_BYTE: u64 = 0;
 /// The byte whose lock is held while the file is made, moved, punched or removed, and while someone
 /// asks to use it. Never for long, so that it can be waited for; the other one never is.
 const MOVE_BYTE: u64 = 1;
+
+/// It is held while the disk gives up a large file, at most.
+const MOVE_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The byte whose lock is held by who fetches the first granule of a cached file, exclusive; those of the next
 /// granules follow. Never waited for.
@@ -122,7 +126,7 @@ impl BackingFile {
 
     /// Takes a shared claim on the file, unless it is someone's alone. Waits while it is moved.
     pub(crate) fn join(&self) -> io::Result<bool> {
-        lock::wait(&self.file, MOVE_BYTE, Mode::Shared)?;
+        lock::wait(&self.file, MOVE_BYTE, Mode::Shared, MOVE_PATIENCE)?;
         let is_claimed = self.claim(Mode::Shared);
         lock::release(&self.file, MOVE_BYTE)?;
         is_claimed
@@ -151,7 +155,7 @@ impl BackingFile {
 
     /// Keeps others waiting who are about to use the file.
     pub(crate) fn moving(self: &Arc<BackingFile>) -> io::Result<Moving> {
-        lock::wait(&self.file, MOVE_BYTE, Mode::Exclusive)?;
+        lock::wait(&self.file, MOVE_BYTE, Mode::Exclusive, MOVE_PATIENCE)?;
         Ok(Moving { file: Arc::clone(self) })
     }
 }

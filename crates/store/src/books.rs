@@ -51,6 +51,16 @@ impl Books {
         self.reserved + self.settled
     }
 
+    /// What has come and is not recorded, as it is now.
+    pub(crate) fn unrecorded(&self) -> Unrecorded {
+        Unrecorded { settled: self.settled, come: self.come }
+    }
+
+    /// As [`Books::unrecorded_bytes`], with all that was recorded after `before`.
+    pub(crate) fn unrecorded_since(&self, before: Unrecorded) -> u64 {
+        self.reserved + before.settled + (self.come - before.come)
+    }
+
     /// Reserves `bytes` if the limit allows it beside what is held, and something ahead of what is to come.
     pub(crate) fn grant(&mut self, (held_bytes, limit): (u64, u64), bytes: u64) -> Answer {
         if 0 < bytes && self.take(bytes) {
@@ -67,6 +77,13 @@ impl Books {
             Answer::Short(held_bytes.saturating_add(bytes) - limit)
         }
     }
+}
+
+/// What had come and was not recorded at some time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unrecorded {
+    settled: u64,
+    come: u64,
 }
 
 /// What came of asking for room.
@@ -109,6 +126,19 @@ mod tests {
         let ahead = || Books { allowance: 120, ..Books::default() };
         check(ahead(), (9999, 2560), 100, Answer::Granted, (100, 20));
         check(ahead(), (2500, 2560), 130, Answer::Short(70), (0, 60));
+    }
+
+    #[test]
+    fn what_is_recorded_while_somebody_looks_counts_all_the_same() {
+        let mut books = Books::default();
+        books.come(100);
+        let before = books.unrecorded();
+        // A file is recorded, and another comes.
+        books.settled -= 100;
+        books.come(7);
+        books.reserve(30);
+        assert_eq!(books.unrecorded_bytes(), 37);
+        assert_eq!(books.unrecorded_since(before), 137);
     }
 
     /// What is reserved and what may be written besides after asking for `bytes`.

@@ -6,6 +6,11 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+/// How long it takes until a lock that somebody has is looked at again, at first and later.
+const LOOK_DELAY_MIN: Duration = Duration::from_micros(50);
+const LOOK_DELAY_MAX: Duration = Duration::from_millis(5);
 
 /// What a lock lets others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +33,24 @@ pub(crate) fn attempt(file: &File, byte: u64, mode: Mode) -> io::Result<bool> {
     }
 }
 
-/// Takes or converts the lock on `byte`, waiting for others to let go.
-pub(crate) fn wait(file: &File, byte: u64, mode: Mode) -> io::Result<()> {
-    loop {
-        match set(file, libc::F_OFD_SETLKW, kind(mode), byte) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
+/// Takes or converts the lock on `byte`, waiting for others to let go, about as long as `patience`: who has it may be
+/// frozen. The kernel waits without a limit only, so this looks again and again.
+pub(crate) fn wait(file: &File, byte: u64, mode: Mode, patience: Duration) -> io::Result<()> {
+    let (mut waited, mut delay) = (Duration::ZERO, LOOK_DELAY_MIN);
+    while !attempt(file, byte, mode)? {
+        if patience <= waited {
+            let words = "another process has a lock of it and does not go on: it may be frozen";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "no event says that a file is not locked any more"
+        )]
+        std::thread::sleep(delay);
+        waited += delay;
+        delay = (2 * delay).min(LOOK_DELAY_MAX);
     }
+    Ok(())
 }
 
 /// Lets go of the lock on `byte`.
@@ -126,7 +141,10 @@ fn set_run(file: &File, (command, kind): (i32, i32), run: (u64, u64)) -> io::Res
 
 #[cfg(test)]
 mod tests {
-    use super::{Mode, attempt, is_alone, release};
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    use super::{Mode, attempt, is_alone, release, wait};
 
     #[test]
     fn a_file_that_someone_else_has_open_is_not_ours_alone() {
@@ -155,5 +173,20 @@ mod tests {
         assert!(attempt(&b, 8, Mode::Exclusive).unwrap());
         drop(a);
         assert!(attempt(&b, 7, Mode::Exclusive).unwrap());
+    }
+
+    #[test]
+    fn a_lock_that_somebody_keeps_is_not_waited_for_without_an_end() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        let (a, b) = (path.reopen().unwrap(), path.reopen().unwrap());
+        assert!(attempt(&a, 7, Mode::Exclusive).unwrap());
+        let waited = |patience| wait(&b, 7, Mode::Shared, patience);
+        assert_eq!(waited(Duration::from_millis(1)).unwrap_err().kind(), ErrorKind::TimedOut);
+        let waiting = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| waited(Duration::from_mins(1)));
+            release(&a, 7).unwrap();
+            waiting.join().unwrap()
+        });
+        waiting.unwrap();
     }
 }

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -14,6 +15,9 @@ use crate::layout::Layout;
 use crate::lock::{self, Mode};
 
 const SWEEP_BYTE: u64 = 0;
+
+/// Putting a folder of millions of files in order takes minutes.
+const SWEEP_PATIENCE: Duration = Duration::from_mins(10);
 
 /// From the first byte on, whatever there is.
 const ALL: (u64, u64) = (0, 0);
@@ -75,7 +79,8 @@ impl Owners {
 
     /// Lets others in.
     pub(crate) fn join(&self) -> Result<()> {
-        lock::wait(&self.file, SWEEP_BYTE, Mode::Shared).map_err(|error| self.error(error))
+        let joined = lock::wait(&self.file, SWEEP_BYTE, Mode::Shared, SWEEP_PATIENCE);
+        joined.map_err(|error| self.error(error))
     }
 
     /// Says that opening number `owner` is alive, until we are not.

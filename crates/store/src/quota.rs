@@ -15,7 +15,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -27,6 +28,10 @@ use crate::lock::{self, Mode};
 const TURN: u64 = 0;
 
 const WORD_BYTES: usize = 8;
+
+/// A turn takes less than a millisecond: one that takes so long is that of a frozen process. The books of each process
+/// are its own until that goes on.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
 /// So many processes may share a state folder.
 const PROCESSES_MAX: u64 = 4096;
@@ -41,6 +46,8 @@ pub(crate) struct Quota {
     turn: Mutex<()>,
     // Word 0, when we looked last.
     heard: AtomicU64,
+    // The last turn did not come in time: the next is not waited for.
+    is_stuck: AtomicBool,
 }
 
 impl Quota {
@@ -52,7 +59,8 @@ impl Quota {
         for ours in 1..=PROCESSES_MAX {
             if lock::attempt(&file, ours, Mode::Exclusive).map_err(io)? {
                 let (turn, heard) = (Mutex::new(()), AtomicU64::new(0));
-                let quota = Quota { file, path: path.clone(), ours, turn, heard };
+                let is_stuck = AtomicBool::new(false);
+                let quota = Quota { file, path: path.clone(), ours, turn, heard, is_stuck };
                 quota.write(ours, 0).map_err(io)?;
                 quota.is_room_wanted().map_err(io)?;
                 return Ok(quota);
@@ -87,10 +95,24 @@ impl Quota {
     fn in_turn<T>(&self, then: impl FnOnce() -> io::Result<T>) -> Result<T> {
         let _turn = self.turn.lock();
         let io = |error| Error::io("share the cache", &self.path, error);
-        lock::wait(&self.file, TURN, Mode::Exclusive).map_err(io)?;
+        self.await_turn().map_err(io)?;
         let done = then();
         lock::release(&self.file, TURN).map_err(io)?;
         done.map_err(io)
+    }
+
+    fn await_turn(&self) -> io::Result<()> {
+        let was_stuck = self.is_stuck.load(Ordering::Relaxed);
+        let patience = if was_stuck { Duration::ZERO } else { TURN_PATIENCE };
+        let turn = lock::wait(&self.file, TURN, Mode::Exclusive, patience);
+        self.is_stuck.store(turn.is_err(), Ordering::Relaxed);
+        if let Err(error) = &turn
+            && !was_stuck
+        {
+            let path = self.path.display();
+            tracing::warn!(%error, %path, "the cache may grow beyond its size, because mounts cannot tell one another");
+        }
+        turn
     }
 
     fn others(&self) -> io::Result<u64> {
@@ -137,9 +159,12 @@ fn number(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::Quota;
     use crate::disk::Disk;
     use crate::layout::Layout;
+    use crate::lock::{self, Mode};
 
     #[test]
     fn each_is_told_what_the_living_others_have() {
@@ -171,6 +196,21 @@ mod tests {
         assert!(two.is_room_wanted().unwrap());
         assert!(!two.is_room_wanted().unwrap());
         assert!(!open().is_room_wanted().unwrap(), "it has nothing to let go of");
+    }
+
+    #[test]
+    fn a_process_that_is_frozen_in_its_turn_does_not_keep_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path().to_owned());
+        let quota = Quota::open(&layout, &Disk::default()).unwrap();
+        let frozen = std::fs::File::options().write(true).open(layout.quota()).unwrap();
+        assert!(lock::attempt(&frozen, super::TURN, Mode::Exclusive).unwrap());
+        let is_refused = || quota.exchange(|_| 0).is_err();
+        assert!(is_refused());
+        assert!(quota.is_stuck.load(Ordering::Relaxed) && is_refused());
+        drop(frozen);
+        assert!(!is_refused());
+        assert!(!quota.is_stuck.load(Ordering::Relaxed));
     }
 
     fn check(quota: &Quota, want_others: u64, ours: u64) {

