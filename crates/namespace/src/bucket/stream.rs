@@ -52,6 +52,18 @@ struct Trip {
     filling: Filling,
 }
 
+/// What came of a page across folders.
+enum Swept {
+    /// All of the folder.
+    Whole,
+    /// The folder has another prefix by now.
+    Elsewhere,
+    /// Something about other folders, which the folder's own pages may bear out.
+    Others(Arc<Ticket>, Sweep),
+    /// Nothing.
+    Nothing,
+}
+
 impl Shared {
     /// The entries of `dir`, as of at most the time to live ago.
     pub(super) fn listing(self: &Arc<Self>, dir: Ino) -> Result<Listing> {
@@ -159,7 +171,11 @@ impl Shared {
             trip.how = How::Alone;
             // Keys do not tell of an empty folder that is a thing of its own.
             if !self.has_real_folders() {
-                swept = self.sweep(trip, &mut gather).await?;
+                swept = match self.sweep(trip, &mut gather).await? {
+                    Swept::Elsewhere => return Ok(Found::Elsewhere),
+                    Swept::Whole | Swept::Nothing => None,
+                    Swept::Others(ticket, sweep) => Some((ticket, sweep)),
+                };
             }
         }
         let order = self.remote.personality().naming.order;
@@ -185,6 +201,10 @@ impl Shared {
                 }
             } else if gather.spans.front().is_none() {
                 break;
+            } else if 0 < gather.spans.asked() {
+                // It would be waited for without an end.
+                tracing::error!(prefix = %gather.prefix(), "a page that was asked for was never taken in");
+                return Err(Error::node(ErrorKind::Stale, OP, trip.dir));
             } else {
                 swept = None;
                 self.rest(trip, &mut gather).await;
@@ -221,13 +241,9 @@ impl Shared {
     }
 
     /// Asks for a page that begins with the folder and goes on with those that follow. If the
-    /// folder is in it as a whole it is listed. Returns what else the page tells.
-    async fn sweep(
-        &self,
-        trip: &Trip,
-        gather: &mut Gather,
-    ) -> Result<Option<(Arc<Ticket>, Sweep)>> {
-        let Some(request) = sweep::request(&trip.prefix) else { return Ok(None) };
+    /// folder is in it as a whole it is listed.
+    async fn sweep(&self, trip: &Trip, gather: &mut Gather) -> Result<Swept> {
+        let Some(request) = sweep::request(&trip.prefix) else { return Ok(Swept::Nothing) };
         let ticket = Arc::new(self.changes.ticket());
         let as_of = self.clock.monotonic();
         let page = match self.remote.list(&request).await {
@@ -249,19 +265,22 @@ impl Shared {
             let took = self.clock.monotonic().saturating_sub(as_of);
             let answer = Answer { span, page, ticket: asked, as_of, took, begins: true };
             let mut state = self.state();
-            gather.take_in(&mut state, &trip.filling, answer);
+            let found = gather.take_in(&mut state, &trip.filling, answer);
             state.walk.won();
             state.tree.tell_sweep(&ticket, sweep);
-            return Ok(None);
+            return Ok(match found {
+                Found::There => Swept::Whole,
+                Found::Elsewhere => Swept::Elsewhere,
+            });
         }
-        Ok(Some((ticket, sweep)))
+        Ok(Swept::Others(ticket, sweep))
     }
 
     /// A page across folders did not come: the folder's own pages will tell what is wrong, or come all the
     /// same. But who waited in vain for as long as anybody waits does not wait once more.
-    fn lose<T>(&self, error: Error) -> Result<Option<T>> {
+    fn lose(&self, error: Error) -> Result<Swept> {
         self.state().walk.lost();
-        if is_unanswered(&error) { Err(error) } else { Ok(None) }
+        if is_unanswered(&error) { Err(error) } else { Ok(Swept::Nothing) }
     }
 
     /// Asks for a page. What it tells is as old as the ticket in `began`, if there is one: pages

@@ -214,6 +214,25 @@ async fn a_folder_that_moves_while_it_is_listed_is_listed_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_folder_that_moves_while_a_page_across_folders_is_asked_for_is_listed_to_its_end() {
+    let bench = Bench::new();
+    let keys: Vec<String> = (0..9).map(|file| format!("{file:02}")).collect();
+    bench.put("before/x", "x");
+    keys.iter().for_each(|key| bench.put(&format!("old/{key}"), "x"));
+    bench.names(bench.ino(Ino::ROOT, "before").await).await;
+    let dir = bench.ino(Ino::ROOT, "old").await;
+    let gate = bench.fake.hold(Op::List);
+    let listing = bench.bucket.listing(dir).await.unwrap();
+    gate.arrived(1).await;
+    keys.iter().for_each(|key| bench.put(&format!("new/{key}"), "x"));
+    bench.bucket.shared.state().tree.rename(dir, (Ino::ROOT, &name("new")));
+    drop(gate);
+    let mut all = names(&listing).await;
+    all.sort();
+    assert_eq!(all, keys);
+}
+
+#[tokio::test]
 async fn a_folder_that_is_removed_while_it_is_listed_ends() {
     let bench = paged(0);
     bench.put("d/", "");
