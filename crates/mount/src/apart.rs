@@ -7,8 +7,15 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::location::Location;
 
-/// Fails if one of the folders of `config` lies in another.
+/// Fails if one of the folders of `config` lies in another, or the state folder in any mount of this program: what is
+/// kept there would be uploaded, and then be kept of that.
 pub fn check_apart(config: &Config) -> Result<(), Error> {
+    let state = real(&config.state_dir);
+    let mounts = fuse::mounts().unwrap_or_default().into_iter();
+    if let Some(around) = mounts.map(|mount| mount.path).find(|path| state.starts_with(path)) {
+        let (one, other) = ("the state folder", "a mount of quayfs");
+        return Err(Error::Within { one, inner: state, other, outer: around });
+    }
     let mut folders = vec![("the mount", &config.dir), ("the state folder", &config.state_dir)];
     if let Location::Folder(path) = &config.location {
         folders.push(("the folder that is mounted", path));

@@ -106,9 +106,12 @@ pub enum Error {
     },
     /// A pin that leaves the cache too little.
     #[error(
-        "{} is not pinned: it takes {bytes} bytes, {others_bytes} are pinned already, and at most {limit_bytes} \
-         can be, which is 90 % of the cache\n  mount with a larger --cache-size, or unpin something",
-        shown(path)
+        "{} is not pinned: it takes {}, {} are pinned already in this cache, and at most {} can be, which is 90 % \
+         of it\n  mount with a larger --cache-size, or unpin something",
+        shown(path),
+        mib(*bytes),
+        mib(*others_bytes),
+        mib(*limit_bytes)
     )]
     PinTooLarge {
         /// What was to be pinned.
@@ -171,6 +174,12 @@ pub enum Error {
         /// What failed.
         source: std::io::Error,
     },
+}
+
+fn mib(bytes: u64) -> String {
+    const TENTH_BYTES: u64 = (1 << 20) / 10;
+    let tenths = bytes / TENTH_BYTES;
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
 /// A path within a line.

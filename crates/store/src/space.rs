@@ -99,9 +99,17 @@ impl Space {
         assert!(self.keeper.set(keeper).is_ok(), "what is here is known by one only");
     }
 
-    /// What clean data takes on the disk.
+    /// What clean data takes on the disk, as far as is known without asking.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.books.lock().used
+    }
+
+    /// What clean data takes on the disk: what is recorded, by whichever process, and what has come here since.
+    pub(crate) fn held_bytes(&self) -> Result<u64> {
+        let before = self.books.lock().unrecorded();
+        let Some(keeper) = self.keeper.get() else { return Ok(self.used_bytes()) };
+        let recorded = keeper.recorded_bytes()?;
+        Ok(recorded.saturating_add(self.books.lock().unrecorded_since(before)))
     }
 
     /// What is taken by bytes that the bucket does not have.

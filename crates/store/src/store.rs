@@ -312,7 +312,7 @@ impl Store {
         };
         ground.disk.list(&folder, &mut each).map_err(|error| Error::io("list", &folder, error))?;
         Ok(Usage {
-            cached_bytes: ground.space.used_bytes(),
+            cached_bytes: ground.space.held_bytes()?,
             staged_bytes,
             disk_free_bytes: room.free_bytes,
             disk_total_bytes: room.total_bytes,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use base::{Attr, ByteRange, Errno, FileKind, Ino};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -105,7 +106,7 @@ impl Warming {
         let pieces = ranges.into_iter().flat_map(|range| range.pieces(PIECE_BYTES));
         let warmed = stream::iter(pieces)
             .map(|piece| async move {
-                let warmed = self.piece(source, piece).await?;
+                let warmed = self.piece(vfs, source, piece).await?;
                 tell(piece.len());
                 Ok::<Warmed, Error>(warmed)
             })
@@ -116,7 +117,7 @@ impl Warming {
         warmed
     }
 
-    async fn piece(&self, source: &Arc<Download>, piece: ByteRange) -> Result<Warmed> {
+    async fn piece(&self, vfs: &Vfs, source: &Arc<Download>, piece: ByteRange) -> Result<Warmed> {
         let takes_bytes = piece.len().next_multiple_of(BLOCK_BYTES);
         let taken_bytes = self.taken_bytes.fetch_add(takes_bytes, Ordering::Relaxed) + takes_bytes;
         let lacks_bytes = source.lacks_bytes(piece).min(piece.len());
@@ -126,8 +127,24 @@ impl Warming {
         if self.room_bytes < taken_bytes {
             return Err(Error::Call(Errno::ENOSPC));
         }
-        source.bring(piece).await?;
+        bring_piece(vfs, source, piece).await?;
         Ok(Warmed { brought_bytes: lacks_bytes, here_bytes: piece.len() - lacks_bytes })
+    }
+}
+
+/// How often a piece is tried that there is no room for while other mounts, which share the cache, let go of what they
+/// do not use: about 3 s.
+const ROOM_TRIES: usize = 30;
+const ROOM_DELAY: Duration = Duration::from_millis(100);
+
+async fn bring_piece(vfs: &Vfs, source: &Arc<Download>, piece: ByteRange) -> Result<()> {
+    let mut tries = if vfs.store.has_company() { ROOM_TRIES } else { 0 };
+    loop {
+        match source.bring(piece).await.map_err(Error::from) {
+            Err(error) if error.is_full() && 0 < tries => tries -= 1,
+            done => return done,
+        }
+        vfs.store.clock().sleep(ROOM_DELAY).await;
     }
 }
 

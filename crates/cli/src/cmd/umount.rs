@@ -62,6 +62,7 @@ pub(super) fn teller() -> impl FnMut(Progress) {
 
 fn explain(progress: &Progress) -> String {
     match progress {
+        Progress::Waiting { files: 0, .. } => "waiting for the bucket".to_owned(),
         Progress::Waiting { files, bytes } => {
             format!("waiting for {files} upload(s), {}", show_bytes(*bytes))
         }
@@ -87,7 +88,10 @@ fn explain(progress: &Progress) -> String {
                 None => "its daemon".to_owned(),
             };
             let does = match left {
-                Some(left) if left.is_done() => "is about to end".to_owned(),
+                Some(left) if left.is_done() => {
+                    "has brought all into the bucket, and ends when nothing is open on it any more"
+                        .to_owned()
+                }
                 Some(left) => {
                     format!("still tries to bring into the bucket {}", show_left(left))
                 }

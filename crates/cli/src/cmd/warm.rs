@@ -133,8 +133,8 @@ impl Tally {
         }
         if let Some(room_bytes) = self.room_bytes {
             complain(&format!(
-                "the cache has no room for all of it: it takes {}. Warm less, unpin something, or mount \
-                 with a larger --cache-size",
+                "the cache has no room for all of it: {} of it can be had for this. Warm less, unpin something, or \
+                 mount with a larger --cache-size",
                 show_bytes(room_bytes)
             ));
         }

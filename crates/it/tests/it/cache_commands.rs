@@ -283,7 +283,7 @@ fn a_pin_that_leaves_the_cache_too_little_is_refused_with_the_figures() {
     quayfs(&mount, [OsStr::new("pin"), mount.join("small").as_os_str()]).ok();
     let refused = quayfs(&mount, [OsStr::new("pin"), mount.join("large").as_os_str()]);
     assert!(!refused.status.success());
-    for figure in ["4194304 bytes", "1048576 are pinned", "--cache-size"] {
+    for figure in ["4.0 MiB", "1.0 MiB are pinned", "--cache-size"] {
         assert!(refused.stderr.contains(figure), "{figure}: {}", refused.report());
     }
     assert_eq!(mount.status()["cache"]["pinned_bytes"], 1 << 20);

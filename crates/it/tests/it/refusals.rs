@@ -71,6 +71,15 @@ fn an_endpoint_where_nobody_listens() {
 }
 
 #[test]
+fn a_state_folder_in_a_mount_of_another_bucket() {
+    let (bucket, mount) = crate::mounted();
+    let other = MinIo::shared().bucket();
+    let plan = Plan::of(&other).state_in(&mount.join("state"));
+    check(plan, &[&["must not be in"], &["a mount of quayfs"]]);
+    assert_eq!(bucket.keys(), [""; 0], "nothing was made there");
+}
+
+#[test]
 fn an_endpoint_without_tls_that_is_asked_with_it() {
     let bucket = MinIo::shared().bucket();
     let endpoint = bucket.endpoint().replace("http:", "https:");

@@ -92,6 +92,25 @@ fn mounts_that_share_a_cache_keep_one_bound_and_each_gets_room() {
     assert_eq!(disk_bytes(&one.state().join("objects")), 0, "{}", evicted.report());
 }
 
+#[test]
+fn what_is_warmed_gets_the_room_that_a_mount_with_a_larger_cache_does_not_use_any_more() {
+    let bucket = MinIo::shared().bucket();
+    let bytes = noise(3, 4 << 20);
+    (0..9).for_each(|n| bucket.put(&format!("{n}"), &bytes));
+    let small = Plan::of(&bucket).flags(["--cache-size", "12MiB"]).mount();
+    let large = Plan::of(&bucket).flags(["--cache-size", "40MiB"]).state_in(small.state()).mount();
+    (0..8).for_each(|n| assert!(fs::read(large.join(format!("{n}"))).unwrap() == bytes));
+    let warmed = run(small.plan().command(["warm"]).arg(small.join("8")), SOON);
+    assert!(warmed.status.success(), "{}", warmed.report());
+    // What both say is what is there.
+    for mount in [&small, &large] {
+        let on_disk = || disk_bytes(&small.state().join("objects"));
+        wait::until("the figures to be those of the disk", SOON, || {
+            mount.status()["cache"]["cached_bytes"].as_u64() == Some(on_disk())
+        });
+    }
+}
+
 /// What the files below a folder take of the disk.
 fn disk_bytes(folder: &Path) -> u64 {
     let folders = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
