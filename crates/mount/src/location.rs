@@ -137,6 +137,16 @@ impl Location {
         }
     }
 
+    /// The name that [`Location::volume`] gives, for people: the URL, and the endpoint if it is not the cloud's own.
+    pub fn told(volume: &str) -> String {
+        let is_folder = volume.starts_with("file:");
+        match volume.rsplit_once('@').filter(|_| !is_folder) {
+            Some((url, "aws" | "google" | "azure")) => url.to_owned(),
+            Some((url, endpoint)) => format!("{url} at {endpoint}"),
+            None => volume.to_owned(),
+        }
+    }
+
     /// What it is called in the state folder, at the service `endpoint` or at the cloud's own.
     pub(crate) fn volume(&self, endpoint: Option<&str>) -> String {
         let at = |cloud| endpoint.unwrap_or(cloud).trim_end_matches('/').to_owned();
@@ -236,6 +246,15 @@ mod tests {
                 prop_assert_eq!(Location::parse(&location.to_string()), Ok(location));
             }
         }
+    }
+
+    #[test]
+    fn a_volume_is_told_as_it_is_mounted() {
+        let told =
+            |url: &str, endpoint| Location::told(&Location::parse(url).unwrap().volume(endpoint));
+        assert_eq!(told("s3://b/p@q", None), "s3://b/p@q/");
+        assert_eq!(told("gs://b", Some("http://store:1/")), "gs://b/ at http://store:1");
+        assert_eq!(told("file:///a@b", None), "file:///a@b");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::printable;
 use clap::Args as ClapArgs;
-use mount::{ListedPin, Pinned, Unpinned, spelled};
+use mount::{ListedPin, Location, Pinned, Unpinned, spelled};
 use serde_json::json;
 
 use super::files::Bar;
@@ -142,7 +142,8 @@ fn tell(path: &std::path::Path, pinned: &Pinned) {
 
 fn table(pins: &[ListedPin]) -> String {
     let line = |pin: &ListedPin| {
-        let (volume, path) = (printable(&pin.volume), printable(&pin.path));
+        let volume = Location::told(&pin.volume);
+        let (volume, path) = (printable(&volume), printable(&pin.path));
         format!("{volume}  {path}  {} file(s), {}", pin.files, show_bytes(pin.bytes))
     };
     match pins {

@@ -1,7 +1,7 @@
 //! What waits, as people read it. Pure.
 
 use base::printable;
-use mount::{Change, Fate, Kept, Left, Waiting, WaitingChange, Working};
+use mount::{Change, Fate, Kept, Left, Location, Waiting, WaitingChange, Working};
 
 use crate::left::show_left;
 use crate::plain::shown;
@@ -38,7 +38,8 @@ fn working(working: &Working) -> String {
 fn waiting(waiting: &Waiting) -> String {
     let key = waiting.key.as_deref().unwrap_or("an object of which nothing is known here");
     let key = printable(key);
-    let volume = printable(waiting.volume.as_deref().unwrap_or("a bucket"));
+    let volume = waiting.volume.as_deref().map_or("a bucket".to_owned(), Location::told);
+    let volume = printable(&volume);
     let fate = match waiting.fate {
         Fate::Kept if waiting.key.is_none() => {
             "nothing is recorded of it: the next mount moves it to the recovery folder".to_owned()
@@ -60,7 +61,9 @@ fn waiting(waiting: &Waiting) -> String {
 fn changes(changes: &[WaitingChange]) -> Vec<String> {
     let volumes = changes.chunk_by(|one, next| one.volume == next.volume);
     let of_volume = |changes: &[WaitingChange]| {
-        let volume = changes.first().map(|change| printable(&change.volume)).unwrap_or_default();
+        let volume =
+            changes.first().map(|change| Location::told(&change.volume)).unwrap_or_default();
+        let volume = printable(&volume);
         let head = format!("the next mount of {volume} carries out what was changed there:");
         let lines = changes.iter().map(|change| format!("  {}", words(&change.change)));
         std::iter::once(head).chain(lines).collect::<Vec<_>>()
@@ -106,7 +109,7 @@ mod tests {
             changes: vec![
                 change("s3://a/@aws", Change::Remove { key: text("x") }),
                 change("s3://a/@aws", Change::Rename { key: text("y"), to: text("z\n") }),
-                change("s3://b/@aws", Change::Attributes { key: text(""), names: 2 }),
+                change("s3://b/@http://store:9000", Change::Attributes { key: text(""), names: 2 }),
             ],
             working: vec![
                 Working {
@@ -123,10 +126,10 @@ mod tests {
         let want = "process 7, whose mount of s3://a is gone or elsewhere, is still bringing into the bucket: \
                     1 file (10 B), 2 changes of names\n\
                     a process that is not seen from here is still bringing into the bucket: attributes of 1 name\n\
-                    the next mount of s3://a/@aws carries out what was changed there:\n  \
+                    the next mount of s3://a/ carries out what was changed there:\n  \
                       remove x\n  \
                       rename y to z\\n\n\
-                    the next mount of s3://b/@aws carries out what was changed there:\n  \
+                    the next mount of s3://b/ at http://store:9000 carries out what was changed there:\n  \
                       write attributes of 2 names in the top folder";
         assert_eq!(page(&left, &[]), want);
         let nothing = page(&Left::default(), &[]);

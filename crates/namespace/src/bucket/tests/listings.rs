@@ -218,13 +218,17 @@ async fn a_folder_that_moves_while_a_page_across_folders_is_asked_for_is_listed_
     let bench = Bench::new();
     let keys: Vec<String> = (0..9).map(|file| format!("{file:02}")).collect();
     bench.put("before/x", "x");
-    keys.iter().for_each(|key| bench.put(&format!("old/{key}"), "x"));
+    for key in &keys {
+        bench.put(&format!("old/{key}"), "x");
+    }
     bench.names(bench.ino(Ino::ROOT, "before").await).await;
     let dir = bench.ino(Ino::ROOT, "old").await;
     let gate = bench.fake.hold(Op::List);
     let listing = bench.bucket.listing(dir).await.unwrap();
     gate.arrived(1).await;
-    keys.iter().for_each(|key| bench.put(&format!("new/{key}"), "x"));
+    for key in &keys {
+        bench.put(&format!("new/{key}"), "x");
+    }
     bench.bucket.shared.state().tree.rename(dir, (Ino::ROOT, &name("new")));
     drop(gate);
     let mut all = names(&listing).await;
