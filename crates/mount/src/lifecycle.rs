@@ -1,6 +1,7 @@
 //! Mount, serve until unmounted or told to end, upload what is left, end.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::notice::Notice;
 use crate::priority;
 use crate::socket::Socket;
 use crate::tag::Tag;
+use crate::tenant;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
 use crate::watch::Watch;
@@ -47,6 +49,9 @@ const CHECKPOINT_DELAYS: u32 = 30;
 /// How often programs are given a moment to close their files after we were told to end; then these fail.
 const CLOSE_TRIES_MAX: u32 = 20;
 const CLOSE_DELAY: Duration = Duration::from_millis(250);
+
+/// How often it is looked whether all are gone who were to unmount.
+const ABANDONED_DELAY: Duration = Duration::from_secs(1);
 
 /// How long work that nobody waits for may hold up the end.
 pub(crate) const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
@@ -140,14 +145,16 @@ fn serve_on(
     let controlled = Arc::new(controlled);
     let serving = runtime.spawn(control::serve(socket, Arc::clone(&controlled)));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
-    let signals = runtime.spawn(end_on_signal(unmounter, Arc::clone(&common.clock)));
+    let signals = runtime.spawn(end_on_signal(unmounter.clone(), Arc::clone(&common.clock)));
+    let (dir, volumes_too) = (config.dir.clone(), Arc::clone(&volumes));
+    let deserted = end_when_abandoned(dir, volumes_too, unmounter, Arc::clone(&common.clock));
+    let deserted = runtime.spawn(deserted);
     tell(Stage::Ready(&notices));
     // Who was told may have left the session that it was started in.
     priority::raise();
 
     let ended = session.wait();
-    signals.abort();
-    housekeeping.abort();
+    [signals, deserted, housekeeping].iter().for_each(JoinHandle::abort);
     drop(watch);
     let serving = [Some(serving), serve_process(runtime, controlled)];
     let left = runtime.block_on(end(&volumes, &*common.clock, tell));
@@ -236,6 +243,30 @@ async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
     }
     if let Err(error) = unmount(&unmounter, Unmount::Force).await {
         tracing::error!(%error, "cannot unmount");
+    }
+}
+
+/// Once all are gone who were to unmount, what they closed is uploaded at once, and the mount goes when nothing that they
+/// left running uses it.
+async fn end_when_abandoned(
+    dir: PathBuf,
+    volumes: Arc<Volumes>,
+    unmounter: Unmounter,
+    clock: Arc<dyn Clock>,
+) {
+    loop {
+        clock.sleep(ABANDONED_DELAY).await;
+        let there = dir.clone();
+        let Ok(claim) = tokio::task::spawn_blocking(move || tenant::abandoned(&there)).await else {
+            return;
+        };
+        if claim.is_some() {
+            volumes.hasten();
+            match unmount(&unmounter, Unmount::Normal).await {
+                Ok(()) => return,
+                Err(error) => tracing::debug!(%error, "abandoned, and still in use"),
+            }
+        }
     }
 }
 

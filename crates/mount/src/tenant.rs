@@ -6,12 +6,13 @@
 //! ```
 //!
 //! The file tells which mount they have made: one that was there before them is not theirs to take away. The lock goes
-//! with a process that dies, and who comes next finds its mount.
+//! with a process that dies, and who comes next finds its mount. If nobody comes, the mount goes by itself.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use fuse::Device;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
@@ -112,10 +113,29 @@ impl Tenant {
         }
     }
 
-    /// What is mounted, in words that are said of no other mount: the kernel gives device numbers again.
     fn mounted(&self) -> io::Result<String> {
         let entry = fuse::our_mount(&self.dir).map_err(io::Error::other)?;
         let status = control::status(&self.dir).map_err(io::Error::other)?;
-        Ok(format!("{} {}", entry.device, status.pid))
+        Ok(noted(entry.device, status.pid))
     }
+}
+
+/// A mount, in words that are said of no other: the kernel gives device numbers again.
+fn noted(device: Device, pid: u32) -> String {
+    format!("{device} {pid}")
+}
+
+/// If the mount of this process at `dir` was made by those who use it together, and none of them is there any more, as
+/// when they were killed: nobody comes until what is returned is dropped.
+pub(crate) fn abandoned(dir: &Path) -> Option<File> {
+    let path = runtime_dir::lock(rustix::process::geteuid().as_raw(), dir);
+    let mut lock = File::options().read(true).write(true).open(path).ok()?;
+    let mut words = String::new();
+    lock.read_to_string(&mut words).ok()?;
+    let device = fuse::our_mount(dir).ok()?.device;
+    if words != noted(device, std::process::id()) {
+        return None;
+    }
+    fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(lock)
 }

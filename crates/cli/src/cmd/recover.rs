@@ -43,7 +43,12 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let config = settings::config(location, Path::new("/"), &settings)?;
     settings::make_state_dir(&state_dir)?;
     let notices = mount::recover(&config)?;
-    if notices.is_empty() {
+    // What a process still has in hand is not for us to finish.
+    let at_work = mount::left(&state_dir, Some(&config))?.working;
+    for working in &at_work {
+        complain(&page::working(working));
+    }
+    if notices.is_empty() && at_work.is_empty() {
         say("nothing was left to finish");
     }
     // Some of it may have been there before, and some of it nobody knows a bucket of.
@@ -75,7 +80,11 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         | Notice::ReadOnly(_) => true,
         Notice::Unconditional | Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
     };
-    Ok(if notices.iter().any(is_left) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if !at_work.is_empty() || notices.iter().any(is_left) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// For programs.

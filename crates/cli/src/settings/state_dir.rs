@@ -44,6 +44,12 @@ pub(crate) fn make_state_dir(dir: &Path) -> Result<()> {
              700 it, or choose another one with --cache-dir",
             dir.display()
         )
+    })?;
+    fs::read_dir(dir).map(drop).with_context(|| {
+        format!(
+            "cannot use the state folder {}: choose another one with --cache-dir",
+            dir.display()
+        )
     })
 }
 

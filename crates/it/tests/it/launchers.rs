@@ -272,6 +272,28 @@ fn who_looks_for_the_mount_of_a_killed_launcher_finds_none_and_its_files_in_the_
 }
 
 #[test]
+fn a_shared_mount_whose_launchers_were_killed_goes_when_nothing_uses_it_any_more() {
+    let bucket = MinIo::shared().bucket();
+    let host = Host::of(&bucket).shared().with("QUAYFS_UPLOAD_DELAY", "1h");
+    let steps = [
+        "echo x > closed".to_owned(),
+        host.say("at-work"),
+        host.hear("go"),
+        "echo y > later".into(),
+    ];
+    let mut task = host.start(&bucket, &steps.join("\n"));
+    host.await_word("at-work");
+    task.kill().unwrap();
+    task.wait().unwrap();
+    wait::until("what was closed", WITHIN, || bucket.get("closed").is_some());
+    assert!(host.sees_mount(), "the command is in it");
+    host.tell("go");
+    wait::until("the mount to go", WITHIN, || !host.sees_mount());
+    host.await_daemons();
+    assert_eq!(bucket.get("later").as_deref(), Some(&b"y\n"[..]));
+}
+
+#[test]
 fn what_is_closed_is_in_the_bucket_while_a_task_that_was_told_to_end_still_runs() {
     let bucket = MinIo::shared().bucket();
     for (folder, host) in [("own", Host::of(&bucket)), ("shared", Host::of(&bucket).shared())] {

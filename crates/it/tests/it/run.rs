@@ -287,3 +287,34 @@ fn a_daemon_that_dies_is_no_success_of_the_command() {
     place.run(&[], "true").ok();
     assert_eq!(place.text("out"), "x\n");
 }
+
+#[test]
+fn the_mount_of_a_run_that_is_killed_goes_and_what_was_closed_is_in_the_bucket() {
+    let place = place();
+    let place = Place { plan: place.plan.env("QUAYFS_UPLOAD_DELAY", "1h"), ..place };
+    let mut started = place.started("echo x > closed; pwd -P > \"$TMPDIR/../where\"; cd /");
+    let mount = fs::read_to_string(place.temporary.with_file_name("where")).unwrap();
+    assert!(!place.store.join("closed").exists());
+    started.child.kill().unwrap();
+    started.child.wait().unwrap();
+    wait::until("the mount to go", WITHIN, || !mounted_at(mount.trim().as_ref()));
+    await_daemon(&place.plan);
+    assert_eq!(place.text("closed"), "x\n");
+}
+
+#[test]
+fn what_a_process_has_in_hand_is_told_by_a_recovery_which_is_not_done_then() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let plan = Plan::of(&bucket).flags(["--commit", "async", "--upload-delay", "1h"]);
+    let mount = plan.mount();
+    testkit::write_new(&mount.join("file"), b"bytes").unwrap();
+    let mut recover = mount.plan().command(["recover", "--path-style", "--region", "us-east-1"]);
+    recover.args(["--endpoint", bucket.endpoint(), "--cache-dir"]).arg(mount.state());
+    let said = run(recover.arg(&*bucket.url()), WITHIN);
+    assert_eq!(said.status.code(), Some(1), "{}", said.report());
+    assert!(said.stderr.contains("still bringing into the bucket: 1 file"), "{}", said.report());
+    assert!(!said.stdout.contains("nothing was left"), "{}", said.report());
+    mount.umount();
+    assert_eq!(bucket.keys(), ["file"]);
+}

@@ -19,7 +19,8 @@ pub(super) fn page(left: &Left, kept: &[Kept]) -> String {
     }
 }
 
-fn working(working: &Working) -> String {
+/// Who has what in hand.
+pub(super) fn working(working: &Working) -> String {
     let Working { pid, source, dir, .. } = working;
     let process = match pid {
         Some(pid) => format!("process {pid}"),

@@ -51,6 +51,14 @@ pub(crate) fn status(done: Result<Ended>) -> ExitCode {
     }
 }
 
+/// How a command ended whose mount has ended so. Our failure counts; it is told what the command said.
+pub(super) fn both(command: Result<Ended>, mount: Result<()>) -> Result<Ended> {
+    if let (Ok(ended), Err(_)) = (&command, &mount) {
+        complain(&format!("the command itself ended with status {}", ended.status()));
+    }
+    mount.and(command)
+}
+
 impl Task {
     /// Does it all. An error is one of ours: with it, the command has not run, or not all that it wrote is
     /// in the bucket.
@@ -60,11 +68,10 @@ impl Task {
         let folder = Folder::new(self.at.as_deref())?;
         let settings = (DEFAULTS, &[][..]);
         let mounted =
-            Mounted::new(&self.location, folder.path(), &self.flags, settings, Life::OfItsOwn)?;
+            Mounted::new(&self.location, folder.path(), &self.flags, settings, Life::Ours)?;
         let ended = self.in_mount(&folder, &mut signals);
         // Before what became of the command is told: its files are as important.
-        mounted.end(&mut signals, Patience::UntilSignal)?;
-        ended
+        both(ended, mounted.end(&mut signals, Patience::UntilSignal))
     }
 
     fn in_mount(&self, folder: &Folder, signals: &mut Signals) -> Result<Ended> {

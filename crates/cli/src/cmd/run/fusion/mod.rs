@@ -38,7 +38,7 @@ use super::child::{Ended, Signals};
 use super::haste::Haste;
 use super::mounted::{Mounted, Patience};
 use super::prefetch::{List, Prefetch, warmed};
-use super::task::MOUNT_VARIABLE;
+use super::task::{MOUNT_VARIABLE, both};
 use crate::complain;
 use crate::settings::{Flags, Settings};
 
@@ -177,8 +177,7 @@ impl Launch {
         let mounted = self.mount(Life::Ours)?;
         own.end_right().context("cannot give up the right to mount")?;
         let ended = self.in_mount(signals);
-        mounted.end(signals, Patience::Endless)?;
-        ended
+        both(ended, mounted.end(signals, Patience::Endless))
     }
 
     fn run_among_others(&self, signals: &mut Signals) -> Result<Ended> {
@@ -197,8 +196,7 @@ impl Launch {
             Arrived::AtMount => {}
         }
         let ended = self.in_mount(signals);
-        share.end(self.work.as_deref(), signals)?;
-        ended
+        both(ended, share.end(self.work.as_deref(), signals))
     }
 
     fn mount(&self, life: Life) -> Result<Mounted> {
