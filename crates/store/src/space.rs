@@ -104,7 +104,8 @@ impl Space {
         self.books.lock().used
     }
 
-    /// What clean data takes on the disk: what is recorded, by whichever process, and what has come here since.
+    /// What clean data takes on the disk: what is recorded, by whichever process, and what has come here since. What
+    /// came and went again before it was recorded counts until the next [`Space::tally`].
     pub(crate) fn held_bytes(&self) -> Result<u64> {
         let before = self.books.lock().unrecorded();
         let Some(keeper) = self.keeper.get() else { return Ok(self.used_bytes()) };

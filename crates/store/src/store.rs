@@ -303,6 +303,7 @@ impl Store {
     pub fn usage(&self) -> Result<Usage> {
         let ground = &self.shared.ground;
         ground.db.settle()?;
+        ground.space.tally()?;
         let room = ground.space.room()?;
         let mut staged_bytes = 0;
         let folder = ground.layout.stage();
