@@ -40,6 +40,16 @@ impl Disk {
         DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 
+    /// Makes `path`, for nobody else to see, if it is not there; fails if what it is in has gone: a state folder that
+    /// somebody removed is not begun anew below those who had it.
+    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    pub(crate) fn make_folder_in(&self, path: &Path) -> io::Result<()> {
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
+    }
+
     /// A new file for reading and writing; fails if there is one.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn create(&self, path: &Path) -> io::Result<File> {

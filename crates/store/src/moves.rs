@@ -332,7 +332,7 @@ fn become_cached(
 fn rename_into(disk: &Disk, from: &Path, to: &Path) -> io::Result<()> {
     match disk.rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            disk.make_folder(to.parent().expect("objects are in folders"))?;
+            disk.make_folder_in(to.parent().expect("objects are in folders"))?;
             disk.rename(from, to)
         }
         renamed => renamed,

@@ -243,7 +243,7 @@ fn sweep_staged_file(ground: &Ground, name: &str, path: &Path, has_bytes: bool) 
         // The record of the adoption reached the disk, the rename did not.
         let to = ground.layout.object(version);
         if ground.disk.inode(&to).map_err(io)?.is_none() {
-            ground.disk.make_folder(to.parent().expect("objects are in folders")).map_err(io)?;
+            ground.disk.make_folder_in(to.parent().expect("objects are in folders")).map_err(io)?;
             return ground.disk.rename(path, &to).map_err(io);
         }
         return ground.disk.unlink(path).map_err(io);

@@ -262,7 +262,7 @@ impl Table {
         recovery::clear(&self.ground, path);
         let file = match disk.open_or_create(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                disk.make_folder(path.parent().expect("objects are in folders"))?;
+                disk.make_folder_in(path.parent().expect("objects are in folders"))?;
                 disk.open_or_create(path)?
             }
             file => file?,

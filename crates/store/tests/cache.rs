@@ -46,6 +46,24 @@ fn bytes_come_back_after_a_restart() {
 }
 
 #[test]
+fn a_state_folder_that_was_removed_is_not_begun_anew() {
+    let folder = Folder::new();
+    let dir = folder.path().join("state");
+    let store = common::open_at(
+        dir.clone(),
+        CacheLimit::default(),
+        "boot 1",
+        &folder.faults,
+        &folder.metrics,
+    );
+    std::fs::remove_dir_all(&dir).unwrap();
+    let cached = store.cached(b"v", 10);
+    assert!(cached.and_then(|cached| cached.fill(0, &[1; 10])).is_err());
+    drop(store);
+    assert!(!dir.exists());
+}
+
+#[test]
 fn there_is_one_value_for_each_version() {
     let folder = Folder::new();
     let store = folder.open();
