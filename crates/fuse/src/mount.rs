@@ -17,7 +17,7 @@ use crate::helper;
 use crate::init::SetIdBits;
 use crate::passthrough::{PassthroughWish, is_admin};
 use crate::ring::RingWish;
-use crate::table::{self, Device, FILE_SYSTEM_TYPE, MountEntry};
+use crate::table::{self, Device, MountEntry, SUBTYPE};
 
 /// A daemon that does not answer for so long is taken for alive but stuck.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ const ANSWER_WAIT: Duration = Duration::from_secs(5);
 pub struct MountOptions {
     /// What the mount table calls the source, such as `s3://bucket`.
     pub source: String,
+    /// What the mount table calls the kind of file system, behind `fuse.`; [`MountEntry::is_ours`] asks for `quayfs`.
+    pub subtype: &'static str,
     /// Whether the kernel is to refuse all changes itself.
     pub read_only: bool,
     /// Whether other users may enter; each has the rights that owners and modes give him.
@@ -65,6 +67,7 @@ impl MountOptions {
     pub fn new(source: impl Into<String>) -> MountOptions {
         MountOptions {
             source: source.into(),
+            subtype: SUBTYPE,
             read_only: false,
             allow_other: false,
             threads: 4,
@@ -245,7 +248,7 @@ fn attach_by_call(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountE
     rustix::mount::mount(
         options.source.as_str(),
         path,
-        FILE_SYSTEM_TYPE,
+        format!("fuse.{}", options.subtype),
         flags,
         parameters.as_c_str(),
     )
@@ -265,7 +268,8 @@ fn not_mounted(error: rustix::io::Errno) -> MountErrorKind {
 /// For ordinary users the program adds `nosuid` and `nodev` itself.
 fn helper_options(options: &MountOptions) -> String {
     let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
-    let mut words = format!("fsname={source},subtype=quayfs,default_permissions");
+    let subtype = options.subtype;
+    let mut words = format!("fsname={source},subtype={subtype},default_permissions");
     if options.allow_other {
         words.push_str(",allow_other");
     }
@@ -284,10 +288,14 @@ fn helper_options(options: &MountOptions) -> String {
     words
 }
 
+/// The topmost mount at `path`, which is resolved.
+pub(crate) fn topmost_at(path: &Path) -> Result<Option<MountEntry>, MountError> {
+    table::mounted_at(path).map_err(|error| MountError::of_path(path, error))
+}
+
 /// The topmost mount at `path`, which is resolved, if it is one of ours.
-pub(crate) fn ours_at(path: &Path) -> Result<Option<MountEntry>, MountError> {
-    let entry = table::mounted_at(path).map_err(|error| MountError::of_path(path, error))?;
-    Ok(entry.filter(MountEntry::is_ours))
+fn ours_at(path: &Path) -> Result<Option<MountEntry>, MountError> {
+    Ok(topmost_at(path)?.filter(MountEntry::is_ours))
 }
 
 /// Unmounts what is at `path`, which is resolved and has been seen to be ours.

@@ -82,7 +82,7 @@ impl Session {
         mount::prepare(&path)?;
         let device = mount::attach(&path, options)?;
         // Nobody else knows the mount yet, so it is the topmost there.
-        let entry = mount::ours_at(&path)?
+        let entry = mount::topmost_at(&path)?
             .ok_or_else(|| MountError::plain(MountErrorKind::Other, &path))?;
         let place = Place(Unmounter::new(path.clone(), entry.device));
 
@@ -241,7 +241,7 @@ impl Unmounter {
         if self.ended.load(Ordering::Acquire) {
             return Ok(());
         }
-        match mount::ours_at(&self.path)? {
+        match mount::topmost_at(&self.path)? {
             Some(MountEntry { device, .. }) if device == self.device => {
                 mount::detach(&self.path, device, how)
             }

@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The type under which our mounts are in the table.
-pub(crate) const FILE_SYSTEM_TYPE: &str = "fuse.quayfs";
+/// The type under which our mounts are in the table, behind `fuse.`.
+pub(crate) const SUBTYPE: &str = "quayfs";
 
 /// More links than this in a row are a loop, as for the kernel.
 const LINKS_MAX: usize = 40;
@@ -53,7 +53,7 @@ pub struct MountEntry {
 impl MountEntry {
     /// Whether it is a mount of this program.
     pub fn is_ours(&self) -> bool {
-        self.file_system == FILE_SYSTEM_TYPE
+        self.file_system.strip_prefix("fuse.") == Some(SUBTYPE)
     }
 }
 

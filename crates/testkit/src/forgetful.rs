@@ -88,7 +88,9 @@ impl Default for ForgetfulDisk {
 fn mount(path: &Path, tree: Tree, runtime: &Runtime) -> Mounted {
     let disk = Arc::new(Disk::new(tree));
     let (passthrough, rings) = (PassthroughWish::Off, RingWish::Off);
-    let options = MountOptions { passthrough, rings, ..MountOptions::new("forgetful") };
+    // A state folder is refused within mounts of quayfs.
+    let subtype = "forgetful";
+    let options = MountOptions { subtype, passthrough, rings, ..MountOptions::new(subtype) };
     let metrics = Arc::new(Metrics::new());
     let mounted = Session::mount(path, &options, runtime.handle().clone(), metrics);
     let mounted = mounted.expect("root mounts, and there is /dev/fuse");

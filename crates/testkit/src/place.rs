@@ -102,6 +102,11 @@ impl Scratch {
         env::var_os("QUAYFS_TEST_STORE_DIR").map_or_else(Scratch::new, Scratch::below)
     }
 
+    /// As [`Scratch::new`], in memory: what a measurement compares with where no disk is to be waited for.
+    pub fn in_memory() -> Scratch {
+        Scratch::below("/dev/shm".into())
+    }
+
     fn below(parent: OsString) -> Scratch {
         let folder = tempfile::Builder::new().prefix("quayfs-").tempdir_in(parent);
         let path = folder.expect("the scratch disk takes a folder").keep();

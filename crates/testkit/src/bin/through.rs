@@ -180,7 +180,8 @@ fn main() -> ExitCode {
 fn show(folder: &Path, dir: &Path) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    let options = MountOptions { threads: THREADS, ..MountOptions::new("through") };
+    let subtype = "through";
+    let options = MountOptions { subtype, threads: THREADS, ..MountOptions::new(subtype) };
     let metrics = Arc::new(Metrics::new());
     let mounted = Session::mount(dir, &options, runtime.handle().clone(), metrics)
         .map_err(|error| error.to_string())?;

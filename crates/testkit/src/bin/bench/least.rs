@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use testkit::run;
+use testkit::{Scratch, run};
 
 use crate::kept::Kept;
 use crate::writes::timed;
@@ -13,9 +13,20 @@ use crate::{PROBE_WITHIN, beside};
 /// How its column is called.
 pub(crate) const NAME: &str = "pass-through file system";
 
+/// How the column is called of the same with its files in memory.
+pub(crate) const NAME_IN_MEMORY: &str = "pass-through file system over memory";
+
 /// Does the work in it. Returns the seconds that took.
 pub(crate) fn through(kept: &mut Kept, work: impl FnOnce(&Path)) -> f64 {
-    let scratch = kept.scratch();
+    over(kept.scratch(), work)
+}
+
+/// As [`through`], with the files in memory: what the requests of the kernel cost by themselves.
+pub(crate) fn in_memory(work: impl FnOnce(&Path)) -> f64 {
+    over(&Scratch::in_memory(), work)
+}
+
+fn over(scratch: &Scratch, work: impl FnOnce(&Path)) -> f64 {
     let (folder, dir) = (scratch.folder("files"), scratch.folder("mnt"));
     let mut command = Command::new(beside("quayfs-bench-through"));
     let mut server = command.arg(&folder).arg(&dir).stdout(Stdio::piped()).spawn();

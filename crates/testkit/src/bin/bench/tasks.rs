@@ -20,13 +20,14 @@ const TURNS: usize = 3;
 /// The task against the local disk and the least of file systems, and all of it until it is in the bucket against
 /// plain requests.
 pub(crate) fn tiny_files(bucket: &Bucket<'_>, kept: &mut Kept, report: &mut Report) {
-    let (mut local, mut through, mut here) = (vec![], vec![], vec![]);
+    let (mut local, mut through, mut in_memory, mut here) = (vec![], vec![], vec![], vec![]);
     let (mut there, mut puts) = (vec![], vec![]);
     for turn in 1..=TURNS {
         say(&format!("a task with {FILES} files, turn {turn} of {TURNS}"));
         let scratch = kept.scratch();
         local.push(timed(|| task(scratch.path())));
         through.push(least::through(kept, task));
+        in_memory.push(least::in_memory(task));
         let mount = Plan::of(bucket).flags(["--profile", "pipeline"]).mount();
         let dir = mount.join(format!("task-{turn}"));
         fs::create_dir(&dir).expect("the mount takes a folder");
@@ -48,6 +49,8 @@ pub(crate) fn tiny_files(bucket: &Bucket<'_>, kept: &mut Kept, report: &mut Repo
     let what = format!("a task that writes {FILES} files of {BYTES} bytes");
     report.add(&format!("{what}, itself, per s"), "local disk", rates(&local, &here));
     report.add(&format!("{what}, itself, per s"), least::NAME, rates(&through, &here));
+    let name = least::NAME_IN_MEMORY;
+    report.add(&format!("{what}, itself, per s"), name, rates(&in_memory, &here));
     let requests = format!("{PUTS_AT_A_TIME} raw PUTs at a time");
     report.add(&format!("{what}, until synced, per s"), &requests, rates(&puts, &there));
 }
