@@ -87,6 +87,18 @@ fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
     })
 }
 
+/// Waits for the disk, by `sync`.
+fn synced(sync: impl FnOnce() -> store::Result<()>) {
+    // Others may have work for this thread meanwhile.
+    let synced = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(sync),
+        Ok(_) | Err(_) => sync(),
+    };
+    if let Err(error) = synced {
+        tracing::warn!(%error, "the journal may not outlive a power cut");
+    }
+}
+
 impl Ledger for StoreLedger {
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
         let payload = [&self.head, record].concat();
@@ -118,15 +130,11 @@ impl Ledger for StoreLedger {
     }
 
     fn sync(&self) {
-        let sync = || self.store.journal().sync();
-        // Others may have work for this thread while the disk takes its time.
-        let synced = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(sync),
-            Ok(_) | Err(_) => sync(),
-        };
-        if let Err(error) = synced {
-            tracing::warn!(%error, "the journal may not outlive a power cut");
-        }
+        synced(|| self.store.journal().sync());
+    }
+
+    fn sync_uploads(&self) {
+        synced(|| self.store.journal().sync_uploads());
     }
 
     fn number(&self, path: &[u8]) -> Option<Ino> {

@@ -43,6 +43,12 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     /// the disk. Failure is logged only: the cut is then what it would have been without.
     fn sync(&self) {}
 
+    /// That what was uploaded so far is in the bucket outlives a power cut, too, when this returns, and
+    /// the death of this process: what is removed from there before would be uploaded again. Waits for
+    /// the disk if anything was uploaded since the last call. Failure is logged only, as for
+    /// [`Ledger::sync`].
+    fn sync_uploads(&self) {}
+
     /// The number that the file or folder at `path` keeps although its path says another.
     /// Asked for every node that is made: it is answered from memory.
     fn number(&self, path: &[u8]) -> Option<Ino>;

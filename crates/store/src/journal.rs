@@ -105,6 +105,12 @@ impl Journal {
         self.ground.db.sync()
     }
 
+    /// As [`Journal::sync`], of the uploads that are over so far: after a power cut none of them is
+    /// made again. Waits only if there were some since the last call.
+    pub fn sync_uploads(&self) -> Result<()> {
+        self.ground.db.sync_over()
+    }
+
     /// Strikes out an operation that is done; as [`Journal::append_later`].
     pub fn done(&self, op: OpId) -> Result<()> {
         self.ground.db.remove_ops(vec![op.0])

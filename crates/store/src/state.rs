@@ -6,6 +6,7 @@ mod folders;
 pub(crate) mod journal;
 mod later;
 pub(crate) mod numbers;
+mod over;
 pub(crate) mod pins;
 mod row;
 mod schema;
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use self::later::{Later, Outcome};
+use self::over::{Mark, Over};
 use self::seals::{Dead, Seals};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -44,6 +46,7 @@ pub(crate) struct Db {
     later: Mutex<Vec<Later>>,
     // What of that survives our death. Locked after `later`.
     seals: Mutex<Seals>,
+    over: Over,
     // Another one to move the log into the database, which waits for the disk: the first one goes
     // on meanwhile.
     tidy: Mutex<Connection>,
@@ -114,6 +117,7 @@ impl Db {
             connection,
             later,
             seals,
+            over: Over::default(),
             tidy,
             #[cfg(feature = "testing")]
             dies_at_an_empty_note: std::sync::atomic::AtomicBool::new(false),
@@ -143,6 +147,16 @@ impl Db {
         // Without a log all is in the database.
         let Some(file) = self.disk.open(&log).map_err(io)? else { return Ok(()) };
         self.disk.sync(&file).map_err(io)
+    }
+
+    /// Brings it to the disk that the uploads are over that were recorded to be so far. Waits for the
+    /// disk only if some were since the last call.
+    pub(crate) fn sync_over(&self) -> Result<()> {
+        let ours = self.over.ours();
+        let others = self.peek("sync", |connection| {
+            connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+        })?;
+        self.over.reach(Mark { ours, others }, || self.sync())
     }
 
     fn log(&self) -> PathBuf {

@@ -2,8 +2,8 @@
 //! again, and the bucket has what was promised and nothing that is torn.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, symlink};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -37,7 +37,7 @@ fn whatever_was_promised_is_in_the_bucket_whenever_the_power_goes() {
         let mount = mount.abandon().mount();
         let found = bucket.sha256_tree("");
         let complaints = account.settle(&found, Moves::AreWhole);
-        assert_eq!(complaints, Vec::<String>::new(), "round {round}");
+        assert_eq!(complaints, Vec::<String>::new(), "round {round} of\n{}", account.journal());
         // What is read of the cache that is left is what the bucket has.
         assert_eq!(seen(mount.path(), &found), found, "round {round}, read through the mount");
         plan = mount.umount();
@@ -111,6 +111,49 @@ fn a_rename_that_was_over_before_a_power_cut_is_not_done_again() {
     assert_eq!(names(&mount.join("a")), ["new"]);
     assert_eq!(names(&mount.join("b")), ["old"]);
     mount.umount();
+}
+
+#[test]
+fn a_file_that_was_removed_before_a_power_cut_is_not_uploaded_again() {
+    removed_after_its_upload("close");
+}
+
+#[test]
+fn a_file_that_was_removed_without_waiting_is_not_uploaded_again_after_a_power_cut() {
+    removed_after_its_upload("async");
+}
+
+/// What is known of a file before it is in the bucket reaches the disk, and no more.
+fn removed_after_its_upload(commit: &str) {
+    let mut disk = ForgetfulDisk::new();
+    let (store, state) = (MinIo::shared(), disk.path().join("state"));
+    let bucket = store.bucket();
+    let link = SlowLink::to(store.address(), Shape::default());
+    let flags = ["--commit", commit, "--upload-delay", "0s"];
+    let plan = Plan::of(&bucket).flags(flags).instead("--endpoint", &link.endpoint());
+    let mount = plan.state_in(&state).mount();
+    let [other, file] = ["other", "file"].map(|name| mount.join(name));
+    write_new(&other, b"stays").unwrap();
+    wait::until("the other file to be in the bucket", SOON, || bucket.keys() == ["other"]);
+    link.hold_answers_to(&format!("PUT /{}/file", bucket.name()));
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| write_new(&file, b"goes"));
+        wait::until("the upload", SOON, || 0 < link.held());
+        fs::set_permissions(&other, Permissions::from_mode(0o600)).unwrap();
+        for staged in fs::read_dir(state.join("staged")).unwrap() {
+            File::open(staged.unwrap().path()).unwrap().sync_all().unwrap();
+        }
+        is_an_earlier_boot(&state, 0);
+        link.release();
+        writing.join().unwrap().unwrap();
+    });
+    wait::until("the upload to be over", SOON, || mount.status()["cache"]["dirty_bytes"] == 0);
+    fs::remove_file(&file).unwrap();
+    wait::until("the file to be gone", SOON, || bucket.keys() == ["other"]);
+    mount.kill();
+    disk.cut_all();
+    mount.abandon().mount().umount();
+    assert_eq!(bucket.keys(), ["other"]);
 }
 
 #[test]

@@ -45,7 +45,8 @@ fn rounds(flags: &[&str], kept: Kept) {
         account = writer.end();
         if kept == Kept::AtOnce {
             let complaints = account.judge_settled(&bucket.sha256_tree(""));
-            assert_eq!(complaints, Vec::<String>::new(), "round {round}, right after the kill");
+            let journal = account.journal();
+            assert_eq!(complaints, Vec::<String>::new(), "right after kill {round} of\n{journal}");
         }
         // The next mount finishes what can be finished, and its end waits for the rest.
         plan = mount.abandon().mount().umount();
@@ -67,5 +68,10 @@ pub(crate) fn kill(mount: &Mount, writer: &Writer, seed: u64) {
 
 fn check(bucket: &Bucket<'_>, account: &mut Account, round: u64) {
     let complaints = account.settle(&bucket.sha256_tree(""), Moves::AreWhole);
-    assert_eq!(complaints, Vec::<String>::new(), "round {round}, when all is done");
+    assert_eq!(
+        complaints,
+        Vec::<String>::new(),
+        "all done in round {round} of\n{}",
+        account.journal()
+    );
 }

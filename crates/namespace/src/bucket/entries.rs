@@ -336,6 +336,7 @@ impl Shared {
     /// Removes the object `key` of a file in the folder `dir`. If it is the folder's own, the folder
     /// keeps an empty one, its marker.
     pub(super) async fn remove_object(&self, op: &'static str, dir: Ino, key: &Key) -> Result<()> {
+        self.ledger.sync_uploads();
         if !key.as_bytes().ends_with(b"/") {
             return self.remote.delete(key).await.map_err(|error| Error::remote(op, error));
         }

@@ -184,6 +184,7 @@ impl Shared {
                 // What was known when it was removed is as good as a look at it now, for a while.
                 let is_known = age < self.options.metadata_ttl && object.uploads.is_empty();
                 if is_known || self.is_still("unlink", object).await? {
+                    self.ledger.sync_uploads();
                     let removed = self.remote.delete(&object.key).await;
                     removed.map_err(|error| Error::remote("unlink", error))?;
                 }

@@ -201,6 +201,7 @@ impl Db {
             remove(transaction, id)
         };
         self.write_later("adopt", Later::new(adopt).then(then))?;
+        self.over.add();
         self.settle_many();
         Ok(())
     }
@@ -302,7 +303,9 @@ impl Db {
                 .prepare_cached("UPDATE staged SET state = ?2, identity = NULL WHERE id = ?1")?
                 .execute(params![id.0, state.code()])?;
             Ok(())
-        })
+        })?;
+        self.over.add();
+        Ok(())
     }
 
     /// Records that the bucket has the bytes of a staged file as the version `identity`.
@@ -312,7 +315,9 @@ impl Db {
                 .prepare_cached("UPDATE staged SET state = ?2, identity = ?3 WHERE id = ?1")?
                 .execute(params![id.0, StagedState::Clean.code(), identity])?;
             Ok(())
-        })
+        })?;
+        self.over.add();
+        Ok(())
     }
 
     /// Replaces the caller's note.
@@ -347,7 +352,9 @@ impl Db {
 
     /// Forgets a staged file, later: a row without a file means nothing.
     pub(crate) fn remove_staged(&self, id: StagedId) -> Result<()> {
-        self.write_later("discard", Later::new(move |transaction| remove(transaction, id)))
+        self.write_later("discard", Later::new(move |transaction| remove(transaction, id)))?;
+        self.over.add();
+        Ok(())
     }
 
     /// At most `limit` staged files with numbers above `after`, in order.

@@ -27,6 +27,8 @@ pub struct Account {
     complaints: Vec<String>,
     /// How many promises were made.
     count: usize,
+    /// What was read last.
+    journal: String,
 }
 
 impl Account {
@@ -40,12 +42,18 @@ impl Account {
         self.count
     }
 
+    /// What was read last, for people.
+    pub fn journal(&self) -> &str {
+        &self.journal
+    }
+
     /// Takes in what a writer wrote down.
     ///
     /// # Panics
     ///
     /// When that is not what a writer writes.
     pub fn read(&mut self, journal: &str) {
+        journal.clone_into(&mut self.journal);
         for line in journal.lines() {
             let line: Value = serde_json::from_str(line).expect("the writer was not killed");
             let worker = line["worker"].as_str().expect("each line is a worker's").to_owned();
