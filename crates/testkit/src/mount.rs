@@ -259,6 +259,13 @@ impl Plan {
         self.attempt().ok()
     }
 
+    /// The last lines of the log of its mounts, for people.
+    pub fn last_log(&self) -> String {
+        let log = fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+
     fn log(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -399,12 +406,9 @@ impl Mount {
     }
 
     fn show_log(&self) {
-        let log = fs::read_to_string(self.plan.log()).unwrap_or_default();
-        let lines: Vec<&str> = log.lines().collect();
-        let shown = &lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..];
         #[expect(clippy::print_stderr, reason = "what a failing test has to tell")]
         {
-            eprintln!("--- the mount's log, last lines\n{}\n---", shown.join("\n"));
+            eprintln!("--- the mount's log, last lines\n{}\n---", self.plan.last_log());
         }
     }
 }

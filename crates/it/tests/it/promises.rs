@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use testkit::{
-    Account, Bucket, MinIo, Mount, Moves, Plan, Writer, is_long, mounted_at, noise, wait,
-};
+use testkit::{Account, MinIo, Mount, Moves, Plan, Writer, is_long, mounted_at, noise, wait};
 
 const ROUNDS_SHORT: u64 = 10;
 const ROUNDS_LONG: u64 = 200;
@@ -51,7 +49,13 @@ fn rounds(flags: &[&str], kept: Kept) {
         // The next mount finishes what can be finished, and its end waits for the rest.
         plan = mount.abandon().mount().umount();
         assert!(!mounted_at(plan.path()), "round {round} leaves a mount");
-        check(&bucket, &mut account, round);
+        let complaints = account.settle(&bucket.sha256_tree(""), Moves::AreWhole);
+        let (journal, log) = (account.journal(), plan.last_log());
+        assert_eq!(
+            complaints,
+            Vec::<String>::new(),
+            "all done, round {round} of\n{journal}\n{log}"
+        );
         assert_eq!(bucket.keys_of_unfinished_uploads(), [""; 0], "round {round} leaves parts");
     }
     assert!(0 < account.count(), "nothing was ever promised");
@@ -64,14 +68,4 @@ pub(crate) fn kill(mount: &Mount, writer: &Writer, seed: u64) {
     wait::until("the writer to have done so much", WRITES_WITHIN, || lines <= writer.lines());
     wait::moment(Duration::from_millis(u64::from(chance[1]) / 4));
     mount.kill();
-}
-
-fn check(bucket: &Bucket<'_>, account: &mut Account, round: u64) {
-    let complaints = account.settle(&bucket.sha256_tree(""), Moves::AreWhole);
-    assert_eq!(
-        complaints,
-        Vec::<String>::new(),
-        "all done in round {round} of\n{}",
-        account.journal()
-    );
 }

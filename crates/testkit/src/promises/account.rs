@@ -142,7 +142,9 @@ fn differences(
     let differs = paths.into_iter().filter(|path| !except.contains(path));
     let words = differs.filter_map(|path| match (want.get(path), found.get(path)) {
         (Some(want), Some(found)) if want == found => None,
-        (Some(_), Some(_)) => Some(format!("{path} is not what was promised last")),
+        (Some(_), Some(found)) => {
+            Some(format!("{path} is not what was promised last, but {found}"))
+        }
         (Some(_), None) => Some(format!("{path} is lost")),
         (None, _) => Some(format!("{path} should not be there")),
     });
@@ -165,7 +167,7 @@ mod tests {
     fn what_was_promised_must_be_there_and_nothing_else() {
         check(&[MADE], &[("w/a", "1")], &[]);
         check(&[MADE], &[], &["w/a is lost"]);
-        check(&[MADE], &[("w/a", "3")], &["w/a is not what was promised last"]);
+        check(&[MADE], &[("w/a", "3")], &["w/a is not what was promised last, but 3"]);
         check(&[MADE], &[("w/a", "1"), ("x", "1")], &["x should not be there"]);
     }
 
@@ -174,7 +176,11 @@ mod tests {
         check(&[MADE, REPLACING], &[("w/a", "1")], &[]);
         check(&[MADE, REPLACING], &[("w/a", "2")], &[]);
         let half = r#"w: half done: {"w/a": Some("2")}"#;
-        check(&[MADE, REPLACING], &[("w/a", "3")], &[half, "w/a is not what was promised last"]);
+        check(
+            &[MADE, REPLACING],
+            &[("w/a", "3")],
+            &[half, "w/a is not what was promised last, but 3"],
+        );
     }
 
     #[test]
