@@ -1,7 +1,7 @@
 """Changes files and writes down what it was promised, outside of the mount.
 
 Each line of the journal is one JSON object of one worker. `will` says what is about to become of
-some paths, all or none: to each its SHA-256, or null where nothing will be. `did` says that the last
+some paths, all or none: to each its SHA-256, or null where nothing will be; and by doing what. `did` says that the last
 `will` of that worker was promised, `failed` that it got an error instead, and whether the mount was
 `alive` then, `wrong` that a file did not read as it should. A worker ends at its first error, and does one thing at a time.
 """
@@ -39,6 +39,8 @@ class Worker(threading.Thread):
         super().__init__()
         self.name = f"w{number}"
         self.random = random.Random(f"{seed}-{number}")
+        # The name of what it is doing.
+        self.act = None
         # Path to sum, of all that is promised.
         self.files = files
         self.count = 0
@@ -63,6 +65,7 @@ class Worker(threading.Thread):
             self.make_folder(self.at(self.name))
             while True:
                 _, act = self.random.choices(acts, weights)[0]
+                self.act = act.__name__
                 act()
         except OSError as error:
             self.say(failed=str(error), alive=is_alive())
@@ -71,7 +74,7 @@ class Worker(threading.Thread):
 
     def promised(self, changes, act):
         """Does what changes `changes`, and knows that they are promised when it returns."""
-        self.say(will=changes)
+        self.say(will=changes, by=self.act)
         act()
         self.say(did=True)
         for path, content in changes.items():
