@@ -8,7 +8,7 @@ use base::Ino;
 use futures::future::BoxFuture;
 use store::{ErrorKind, Staged};
 
-use crate::aimed::{Acknowledged, Aimed};
+use crate::aimed::{Acknowledged, Aimed, Frozen};
 use crate::errno::{Error, Result};
 use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
@@ -28,6 +28,14 @@ const LAST_DELAY_MAX: Duration = Duration::from_secs(1);
 enum Comes {
     Last,
     Anyhow,
+}
+
+/// Whether what was noted of a file is of where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Stays,
+    /// Nothing was noted.
+    Changes,
 }
 
 fn is_shortened(delay: Duration) -> bool {
@@ -86,7 +94,9 @@ impl Vfs {
         let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
         drop(sealing);
         match acknowledged {
-            Ok(()) => {}
+            Ok(Place::Stays) => {}
+            // It waits for that.
+            Ok(Place::Changes) => return self.commit_apart(file).await,
             // What the kernel may write to has no room for two versions.
             Err(Error::Store(error)) if error.kind == ErrorKind::Held => {
                 return self.commit_apart(file).await;
@@ -112,25 +122,28 @@ impl Vfs {
         self: &Arc<Self>,
         file: &Arc<File>,
         _sealing: &Sealing,
-    ) -> Result<()> {
-        let Some(staged) = self.rescanned(file).await? else { return Ok(()) };
+    ) -> Result<Place> {
+        let Some(staged) = self.rescanned(file).await? else { return Ok(Place::Stays) };
         if !file.is_dirty() || !staged.is_written() {
-            return Ok(());
+            return Ok(Place::Stays);
         }
         let notes = *file.noting.lock();
         match self.seal_now(file, &staged).await {
-            Ok(Some(mut version)) => {
+            Ok(Frozen::As(mut version)) => {
                 version.sealed.stay();
                 *file.acknowledged.lock() = Some(version);
+                file.seals_for(None);
             }
-            Ok(None) => return Ok(()),
+            Ok(Frozen::Nameless) => return Ok(Place::Stays),
+            Ok(Frozen::Moving) => return Ok(Place::Changes),
             // What our edit left out is gone for good.
             Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
             Err(error) => return Err(error),
         }
         // A rename that came in between may have noted the new name before the old one, and who sends parts
         // ahead that there is no upload yet.
-        self.note_since(file, &staged, notes)
+        self.note_since(file, &staged, notes)?;
+        Ok(Place::Stays)
     }
 
     /// The attributes of `ino` were changed: what a close was told is safe has them too.
@@ -175,31 +188,42 @@ impl Vfs {
     }
 
     /// Freezes the bytes of now, and notes what they are to become; an earlier version that was
-    /// acknowledged gives way to them. `None` if the file has no name any more.
-    pub(crate) async fn seal_now(
-        &self,
-        file: &File,
-        staged: &Arc<Staged>,
-    ) -> Result<Option<Acknowledged>> {
+    /// acknowledged gives way to them. Who has put what comes of it in its place says so, by
+    /// [`File::seals_for`].
+    pub(crate) async fn seal_now(&self, file: &File, staged: &Arc<Staged>) -> Result<Frozen> {
         let aimed = match self.aim(file, staged).await {
             // Removed a moment ago, and so never published.
-            Err(error) if error.is_nameless() => return Ok(None),
+            Err(error) if error.is_nameless() => return Ok(Frozen::Nameless),
             aimed => aimed?,
         };
+        // In this order: a move that begins after the look takes along what is sealed.
+        file.seals_for(Some(&aimed.upload));
+        let frozen = if self.namespace.is_moving(file.ino()) {
+            Ok(Frozen::Moving)
+        } else {
+            self.seal_aimed(file, staged, aimed).await
+        };
+        if !matches!(frozen, Ok(Frozen::As(_))) {
+            file.seals_for(None);
+        }
+        frozen
+    }
+
+    async fn seal_aimed(&self, file: &File, staged: &Arc<Staged>, aimed: Aimed) -> Result<Frozen> {
         let sealed = self.seal(file, staged, &aimed).await?;
         // What was written between the two is in the sealed bytes, and so is its time.
         if file.written() == aimed.written {
-            return Ok(Some(Acknowledged { sealed, aimed }));
+            return Ok(Frozen::As(Acknowledged { sealed, aimed }));
         }
         match self.aim(file, staged).await {
             Ok(Aimed { written, .. }) => {
                 let aimed = Aimed { written, ..aimed };
                 let aimed = self.aim_again(file, staged, &aimed)?;
-                Ok(Some(Acknowledged { sealed, aimed }))
+                Ok(Frozen::As(Acknowledged { sealed, aimed }))
             }
             Err(error) => {
                 self.store.reject(staged, sealed);
-                if error.is_nameless() { Ok(None) } else { Err(error) }
+                if error.is_nameless() { Ok(Frozen::Nameless) } else { Err(error) }
             }
         }
     }

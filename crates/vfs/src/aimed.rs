@@ -54,6 +54,17 @@ pub(crate) struct Aimed {
     pub(crate) revision: u64,
 }
 
+/// What became of the try to freeze the bytes of a file.
+#[derive(Debug)]
+pub(crate) enum Frozen {
+    /// They are, and are noted.
+    As(Acknowledged),
+    /// It has no name any more.
+    Nameless,
+    /// Its object is on its way to another name, and nobody could say after a crash what was made of which.
+    Moving,
+}
+
 /// What is to be in the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upto {

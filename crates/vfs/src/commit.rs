@@ -12,7 +12,7 @@ use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
 use crate::ahead::{Stopped, fits};
-use crate::aimed::{Acknowledged, Aimed, Upto};
+use crate::aimed::{Acknowledged, Aimed, Frozen, Upto};
 use crate::errno::{Error, Result};
 use crate::file::{Announced, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
@@ -81,13 +81,17 @@ impl Vfs {
     ) -> Result<()> {
         let _publishing = Publishing::begin(self, file);
         let mut committed = self.commit_once(file, turn, upto).await;
-        if matches!(committed, Ok(Step::PublishedEarlier)) {
+        for _ in 0..SEAL_TRIES_MAX {
+            if !matches!(committed, Ok(Step::PublishedEarlier | Step::Moving)) {
+                break;
+            }
             committed = self.commit_once(file, turn, upto).await;
         }
         file.uploading(None);
         let counter = match &committed {
             Ok(Step::Nothing) => return Ok(()),
             Ok(Step::Published | Step::PublishedEarlier) => Counter::UploadsDone,
+            Ok(Step::Moving) => return Err(Error::Call(Errno::EBUSY)),
             Err(error) => {
                 // The application hears of the failure. What others write from now on is newer than
                 // what it was told is lost, so that a later try must not replace it.
@@ -133,25 +137,25 @@ impl Vfs {
         };
         let is_awaited = upto != Upto::Acknowledged || !self.handles.is_written(file);
         let is_newer_asked = upto != Upto::Acknowledged && staged.is_written();
-        let (chosen, step) = match (&earlier, upto) {
-            (Some(_), _) if !is_newer_asked => (Ok(earlier), Step::Published),
-            (None, _) if self.options.commit == Commit::Async && !is_awaited => {
+        let (chosen, step) = match earlier {
+            Some(earlier) if !is_newer_asked => (Ok(Frozen::As(earlier)), Step::Published),
+            None if self.options.commit == Commit::Async && !is_awaited => {
                 return Ok(Step::Nothing);
             }
-            (Some(_) | None, _) => match self.seal_now(file, &staged).await {
+            earlier => match (self.seal_now(file, &staged).await, earlier) {
                 // What the kernel may write to has no room for two versions.
-                Err(Error::Store(error)) if error.kind == ErrorKind::Held && earlier.is_some() => {
-                    (Ok(earlier), Step::PublishedEarlier)
+                (Err(Error::Store(error)), Some(earlier)) if error.kind == ErrorKind::Held => {
+                    (Ok(Frozen::As(earlier)), Step::PublishedEarlier)
                 }
-                Err(error) => {
+                (unsealed @ (Err(_) | Ok(Frozen::Moving)), earlier) => {
                     *file.acknowledged.lock() = earlier;
-                    (Err(error), Step::Nothing)
+                    (unsealed, Step::Nothing)
                 }
-                sealed => (sealed, Step::Published),
+                (sealed, _) => (sealed, Step::Published),
             },
         };
         match chosen {
-            Ok(Some(chosen)) => {
+            Ok(Frozen::As(chosen)) => {
                 // What nobody waits for may be overtaken by a newer version, if that can do without it.
                 let may_be_overtaken = self.options.commit == Commit::Async
                     && upto == Upto::Acknowledged
@@ -160,7 +164,8 @@ impl Vfs {
                 let lent = may_be_overtaken.then_some(turn);
                 self.send((file, &name, lent), &staged, (chosen, step), &mut stream).await
             }
-            Ok(None) => Ok(Step::Nothing),
+            Ok(Frozen::Nameless) => Ok(Step::Nothing),
+            Ok(Frozen::Moving) => Ok(Step::Moving),
             // What our edit left out is gone for good.
             Err(error) if error.is_changed() => Err(self.keep_loser(file, &staged)),
             Err(error) => Err(error),
@@ -186,6 +191,7 @@ impl Vfs {
             Ok(now) => {
                 let begun = stream.take();
                 file.uploading(Some(&now.upload));
+                file.seals_for(None);
                 if let Some(turn) = lent {
                     turn.let_seal();
                 }
@@ -195,7 +201,10 @@ impl Vfs {
                 }
                 uploaded.map(|version| (now, version))
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                file.seals_for(None);
+                Err(error)
+            }
         };
         let sealed = Arc::into_inner(sealed).expect("the upload, which shared it, is over");
         match uploaded {
@@ -472,4 +481,6 @@ enum Step {
     Published,
     /// A version that was acknowledged before; a newer one has to be sealed yet.
     PublishedEarlier,
+    /// Nothing: its object is about to move, and that goes first.
+    Moving,
 }

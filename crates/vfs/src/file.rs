@@ -51,6 +51,8 @@ pub(crate) struct File {
     pub(crate) timing: tokio::sync::Mutex<()>,
     /// The upload that is under way.
     uploading: Mutex<Option<String>>,
+    // The upload for which it is being sealed.
+    seals_for: Mutex<Option<String>>,
     /// Uploads of it that may have arrived although they failed, the last few.
     unanswered: Mutex<Vec<String>>,
     /// Whether the names know that its bytes are being changed here.
@@ -198,6 +200,7 @@ impl File {
             written: Mutex::new(None),
             timing: tokio::sync::Mutex::default(),
             uploading: Mutex::default(),
+            seals_for: Mutex::default(),
             unanswered: Mutex::default(),
             announced: AtomicBool::new(false),
             acknowledged: Mutex::default(),
@@ -423,6 +426,16 @@ impl File {
     /// The upload that is under way.
     pub(crate) fn upload_under_way(&self) -> Option<String> {
         self.uploading.lock().clone()
+    }
+
+    /// What is being sealed from now on, if anything is, is for this upload.
+    pub(crate) fn seals_for(&self, upload: Option<&str>) {
+        *self.seals_for.lock() = upload.map(str::to_owned);
+    }
+
+    /// The upload for which something is being sealed.
+    pub(crate) fn sealed_for(&self) -> Option<String> {
+        self.seals_for.lock().clone()
     }
 
     /// Uploads that may have arrived, or may yet, before another one.

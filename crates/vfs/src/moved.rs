@@ -23,7 +23,7 @@ impl Users for Vfs {
         let Some(file) = self.files.find(ino) else { return Vec::new() };
         let acknowledged = file.acknowledged.lock();
         let promised = acknowledged.as_ref().map(|version| version.aimed.upload.clone());
-        promised.into_iter().chain(file.upload_under_way()).collect()
+        promised.into_iter().chain(file.upload_under_way()).chain(file.sealed_for()).collect()
     }
 
     fn moved(&self, ino: Ino, content: Content) {

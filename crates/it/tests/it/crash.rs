@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use testkit::{
@@ -159,4 +160,37 @@ fn what_was_on_its_way_does_not_replace_what_came_meanwhile() {
     wait::until("the bytes to be in the recovery folder", SOON, || holds(&recovery, &bytes));
     assert_eq!(fs::read(mount.join("file")).unwrap(), b"theirs");
     mount.umount();
+}
+
+#[test]
+fn what_was_closed_before_a_rename_survives_a_close_that_waits_for_it() {
+    let store = MinIo::shared();
+    let bucket = store.bucket();
+    let link = SlowLink::to(store.address(), Shape::default());
+    let flags = ["--commit", "async", "--upload-delay", "1s", "--part-size", "5MiB"];
+    let mount = Plan::of(&bucket).flags(flags).instead("--endpoint", &link.endpoint()).mount();
+    let [old, new] = ["old", "new"].map(|name| mount.join(name));
+    // In parts: its copy is of another version.
+    write_new(&old, &noise(1, 6_000_000)).unwrap();
+    let is_over = || bucket.keys() == ["old"] && mount.status()["cache"]["dirty_bytes"] == 0;
+    wait::until("the file to be in the bucket", SOON, is_over);
+    link.stop_requests_to(&format!("PUT /{}/", bucket.name()));
+    let closed = noise(2, 100_000);
+    fs::write(&old, &closed).unwrap();
+    fs::rename(&old, &new).unwrap();
+    std::thread::scope(|scope| {
+        let mut program = Program::open(&new, Opening::Append).unwrap();
+        program.write(b"and more").unwrap();
+        scope.spawn(move || assert!(program.close().is_err(), "closed by a dead daemon"));
+        wait::until("the move to be under way", SOON, || link.stopped() > 0);
+        // Time to go wrong.
+        wait::moment(Duration::from_millis(500));
+        mount.kill();
+    });
+    link.release();
+    mount.abandon().mount().umount();
+    assert_eq!(bucket.keys(), ["new"]);
+    let found = bucket.get("new").unwrap();
+    let is_kept = found == closed || found == [&closed[..], b"and more"].concat();
+    assert!(is_kept, "{} bytes of something else", found.len());
 }

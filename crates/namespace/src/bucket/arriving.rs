@@ -1,6 +1,8 @@
 //! Folders that have another name here, and whose keys are still the old ones: what they, and what is
 //! below them, have to wait for.
 
+use std::collections::HashSet;
+
 use base::Ino;
 use remote::Key;
 
@@ -19,9 +21,14 @@ impl Tree {
 
     /// Whether `ino`, or a folder above it, has yet to arrive where its name says.
     pub(super) fn is_arriving(&self, ino: Ino) -> bool {
+        self.is_in_or_below(ino, &self.arriving)
+    }
+
+    /// Whether `ino`, or a folder above it, is one of `set`.
+    fn is_in_or_below(&self, ino: Ino, set: &HashSet<Ino>) -> bool {
         let mut at = ino;
-        while !self.arriving.is_empty() {
-            if self.arriving.contains(&at) {
+        while !set.is_empty() {
+            if set.contains(&at) {
                 return true;
             }
             match self.node(at).map(|node| &node.place) {
@@ -38,7 +45,9 @@ impl Tree {
             Kind::File(file) => file.in_bucket().is_none() && !self.uploads.contains_key(&ino),
             Kind::Folder(_) => false,
         };
-        self.is_elsewhere(ino) || self.is_arriving(ino) && !self.node(ino).is_some_and(is_new)
+        self.is_elsewhere(ino)
+            || self.is_in_or_below(ino, &self.departing)
+            || self.is_arriving(ino) && !self.node(ino).is_some_and(is_new)
     }
 
     /// The files below `ino` of which the bucket lacks the newest bytes.

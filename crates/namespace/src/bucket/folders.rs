@@ -49,16 +49,13 @@ impl Shared {
             }
         }
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
-        let of = self.note_for_good(OP, &record)?;
+        let _departure = self.departs(source);
         let files = self.state().tree.unpublished_files_below(source);
+        let mut records = self.note_move(OP, &record, &files, &mut HashSet::new())?;
+        self.ledger.sync();
+        let of = records.remove(0);
         let mut cargo = Cargo::default();
-        match self.note_carried(OP, of, &files, &mut HashSet::new()) {
-            Ok(records) => cargo.records.extend(records),
-            Err(error) => {
-                self.strike_for_good(&[of]);
-                return Err(error.into());
-            }
-        }
+        cargo.records.extend(records);
         let cleared = match over {
             Some(_) => self.clear_hidden(OP, &route.to).await,
             None => Ok(()),

@@ -18,7 +18,48 @@ use crate::{Belongs, Error, RecordId, Result};
 /// Ids in one record of the journal.
 const IDS_MAX: usize = 1000;
 
+/// A file or folder is about to move: who promises anything of it from now on waits for that, and
+/// so what was promised before is all that the journal is to be told of. Until this is dropped.
+pub(super) struct Departure<'a> {
+    shared: &'a Shared,
+    ino: Ino,
+}
+
+impl Drop for Departure<'_> {
+    fn drop(&mut self) {
+        self.shared.state().tree.departing.remove(&self.ino);
+    }
+}
+
 impl Shared {
+    /// To be called before anything of the move of `ino` is noted.
+    pub(super) fn departs(&self, ino: Ino) -> Departure<'_> {
+        self.state().tree.departing.insert(ino);
+        Departure { shared: self, ino }
+    }
+
+    /// Notes a move that is about to be made, and with it what goes along: a crash finds both or neither.
+    pub(super) fn note_move(
+        &self,
+        op: &'static str,
+        record: &Record,
+        files: &[Ino],
+        known: &mut HashSet<String>,
+    ) -> Result<Vec<RecordId>> {
+        let of = self.noted(op, self.ledger.append_soon(&record.to_bytes()))?;
+        let mut records = vec![of];
+        match self.note_carried(op, of, files, known) {
+            Ok(carried) => {
+                records.extend(carried);
+                Ok(records)
+            }
+            Err(error) => {
+                self.ledger.strike(&records);
+                Err(error)
+            }
+        }
+    }
+
     /// The move `of` takes along what was promised of `files`, besides what is `known` to go.
     pub(super) fn note_carried(
         &self,
@@ -27,15 +68,18 @@ impl Shared {
         files: &[Ino],
         known: &mut HashSet<String>,
     ) -> Result<Vec<RecordId>> {
-        let Some(users) = self.users.get().and_then(std::sync::Weak::upgrade) else {
-            return Ok(Vec::new());
-        };
-        let promised = files.iter().flat_map(|&ino| users.promised(ino));
+        let users = self.users();
+        let promised = files
+            .iter()
+            .flat_map(|&ino| users.as_ref().map_or_else(Vec::new, |users| users.promised(ino)));
         let fresh: Vec<String> = promised.filter(|upload| known.insert(upload.clone())).collect();
-        let noted = fresh
-            .chunks(IDS_MAX)
-            .map(|uploads| self.note_ahead(op, &Record::Carries { of, uploads: uploads.to_vec() }));
-        noted.collect()
+        let noted = fresh.chunks(IDS_MAX).map(|uploads| {
+            let record = Record::Carries { of, uploads: uploads.to_vec() };
+            self.noted(op, self.ledger.append_soon(&record.to_bytes()))
+        });
+        let noted = noted.collect::<Result<Vec<_>>>()?;
+        self.noted(op, self.ledger.settle())?;
+        Ok(noted)
     }
 
     /// Whether bytes of the file were promised to be uploaded.

@@ -199,11 +199,9 @@ impl Shared {
         let (old, version) = (stored.key.clone(), stored.version.clone());
         let planned = FileMove { from: old, to: key, version, over };
         let noted = Record::Renamed { planned: planned.clone(), folder: folder.clone() };
-        let record = self.note_ahead(OP, &noted)?;
-        let mut records = vec![record];
+        let _departure = self.departs(source);
         let mut known = HashSet::new();
-        let carried = self.note_carried(OP, record, &[source], &mut known);
-        records.extend(carried.inspect_err(|_| self.ledger.strike(&records))?);
+        let mut records = self.note_move(OP, &noted, &[source], &mut known)?;
         let unmade = {
             let mut state = self.state();
             let is_same = state.is_object(source, &stored)
@@ -222,8 +220,8 @@ impl Shared {
             self.ledger.strike(&records);
             return Ok(None);
         };
-        // Who closed the file in between did not know of the move; who does from now on does.
-        match self.note_carried(OP, record, &[source], &mut known) {
+        // What somebody was just about to promise.
+        match self.note_carried(OP, records[0], &[source], &mut known) {
             Ok(noted) => records.extend(noted),
             Err(error) => tracing::warn!(%error, "a rename is not safe from a crash yet"),
         }

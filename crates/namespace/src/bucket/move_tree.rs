@@ -21,7 +21,7 @@ use super::marks::Side;
 use super::moving_tree::{MovingTree, TreeStage};
 use super::nodes::Place;
 use super::shared::Shared;
-use crate::{Error, ErrorKind, RecordId, Result};
+use crate::{Error, ErrorKind, Result};
 
 const OP: &str = "rename";
 
@@ -47,23 +47,17 @@ impl Shared {
         };
         let Route { from: old, to: new } = route.clone();
         let of = Record::RenamedFolder { from: old, to: new, folder: above.clone() };
-        let mut records = vec![self.note_ahead(OP, &of)?];
-        let (of, mut known) = (records[0], HashSet::new());
-        let moved = self.carry_along(of, source, &mut known).and_then(|noted| {
-            records.extend(noted);
-            if !self.rename_tree(source, (from, to), &route) {
-                return Ok(false);
-            }
-            // Who closed a file in between did not know of the move; who does from now on does.
-            records.extend(self.carry_along(of, source, &mut known)?);
-            Ok(true)
-        });
-        match moved {
-            Ok(true) => {}
-            Ok(false) => {
-                self.ledger.strike(&records);
-                return Ok(false);
-            }
+        let _departure = self.departs(source);
+        let (files, mut known) = (self.unpublished_below(source), HashSet::new());
+        let mut records = self.note_move(OP, &of, &files, &mut known)?;
+        if !self.rename_tree(source, (from, to), &route) {
+            self.ledger.strike(&records);
+            return Ok(false);
+        }
+        // What somebody was just about to promise.
+        let files = self.unpublished_below(source);
+        match self.note_carried(OP, records[0], &files, &mut known) {
+            Ok(noted) => records.extend(noted),
             Err(error) => {
                 self.rename_tree_back(source, (from, to));
                 self.ledger.strike(&records);
@@ -94,15 +88,9 @@ impl Shared {
             && tree.files_below(ino).iter().all(|&file| self.makings.stage(file).is_none())
     }
 
-    /// The journal knows which bytes go with the folder.
-    fn carry_along(
-        &self,
-        of: RecordId,
-        source: Ino,
-        known: &mut HashSet<String>,
-    ) -> Result<Vec<RecordId>> {
-        let files = self.state().tree.unpublished_files_below(source);
-        self.note_carried(OP, of, &files, known)
+    /// The files whose bytes go with the folder.
+    fn unpublished_below(&self, source: Ino) -> Vec<Ino> {
+        self.state().tree.unpublished_files_below(source)
     }
 
     fn rename_tree(&self, source: Ino, (from, to): (Spot<'_>, Spot<'_>), route: &Route) -> bool {

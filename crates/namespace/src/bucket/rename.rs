@@ -207,13 +207,12 @@ impl Shared {
         if from.0 != to.0 {
             self.keep_folder(OP, from.0, from.1).await.map_err(Failed::Before)?;
         }
-        let record = self.note_for_good(OP, &Record::MoveFile(planned.clone()));
-        let record = record.map_err(Failed::Before)?;
-        let carried = self.note_carried(OP, record, &[source], &mut HashSet::new());
-        let mut carried = carried.map_err(|error| {
-            self.strike_for_good(&[record]);
-            Failed::Before(error)
-        })?;
+        let _departure = self.departs(source);
+        let noted = Record::MoveFile(planned.clone());
+        let noted = self.note_move(OP, &noted, &[source], &mut HashSet::new());
+        let mut carried = noted.map_err(Failed::Before)?;
+        self.ledger.sync();
+        let record = carried.remove(0);
         match self.note_maker((source, record), &planned).await {
             Ok(maker) => carried.extend(maker),
             Err(error) => {

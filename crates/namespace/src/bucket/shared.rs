@@ -24,7 +24,7 @@ use super::tree::Tree;
 use super::turns::Turns;
 use super::unsent::Outbox;
 use super::walk::Walk;
-use crate::{Content, Entry, Error, ErrorKind, Ledger, RecordId, Result, Use, Users};
+use crate::{Content, Entry, Error, ErrorKind, Ledger, LedgerFailed, RecordId, Result, Use, Users};
 
 /// What requests under way share with the [`Bucket`](super::Bucket).
 pub(super) struct Shared {
@@ -114,7 +114,16 @@ impl Shared {
 
     /// Notes what is about to be done.
     pub(super) fn note_ahead(&self, op: &'static str, record: &Record) -> Result<RecordId> {
-        self.ledger.append(&record.to_bytes()).map_err(|failed| {
+        self.noted(op, self.ledger.append(&record.to_bytes()))
+    }
+
+    /// What became of something that had to be noted.
+    pub(super) fn noted<T>(
+        &self,
+        op: &'static str,
+        noted: std::result::Result<T, LedgerFailed>,
+    ) -> Result<T> {
+        noted.map_err(|failed| {
             tracing::error!(op, %failed, "not begun");
             Error { kind: ErrorKind::Journal, op, subject: "journal".to_owned(), source: None }
         })
