@@ -190,7 +190,7 @@ impl Vfs {
     /// Freezes the bytes of now, and notes what they are to become; an earlier version that was
     /// acknowledged gives way to them. Who has put what comes of it in its place says so, by
     /// [`File::seals_for`].
-    pub(crate) async fn seal_now(&self, file: &File, staged: &Arc<Staged>) -> Result<Frozen> {
+    pub(crate) async fn seal_now(&self, file: &Arc<File>, staged: &Arc<Staged>) -> Result<Frozen> {
         let aimed = match self.aim(file, staged).await {
             // Removed a moment ago, and so never published.
             Err(error) if error.is_nameless() => return Ok(Frozen::Nameless),
@@ -209,7 +209,12 @@ impl Vfs {
         frozen
     }
 
-    async fn seal_aimed(&self, file: &File, staged: &Arc<Staged>, aimed: Aimed) -> Result<Frozen> {
+    async fn seal_aimed(
+        &self,
+        file: &Arc<File>,
+        staged: &Arc<Staged>,
+        aimed: Aimed,
+    ) -> Result<Frozen> {
         let sealed = self.seal(file, staged, &aimed).await?;
         // What was written between the two is in the sealed bytes, and so is its time.
         if file.written() == aimed.written {

@@ -294,31 +294,47 @@ impl Vfs {
     /// changed of an origin may stay there.
     pub(crate) async fn seal(
         &self,
-        file: &File,
+        file: &Arc<File>,
         staged: &Arc<Staged>,
         aimed: &Aimed,
     ) -> Result<Sealed> {
-        let note: Arc<[u8]> = self.note_aimed(file, staged, aimed).into();
         for _ in 0..SEAL_TRIES_MAX {
             self.fill_what_is_sent(file, staged, aimed.origin.as_ref()).await?;
-            match self.seal_noted(staged, &note).await {
+            let (note, notes) = {
+                let notes = file.noting.lock();
+                (self.note_aimed(file, staged, aimed).into(), *notes)
+            };
+            match self.seal_noted(file, staged, (note, notes)).await {
+                Ok(None) => {}
                 Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
-                sealed => return sealed,
+                Ok(Some(sealed)) => return Ok(sealed),
+                Err(error) => return Err(error),
             }
         }
         Err(Error::Call(Errno::EBUSY))
     }
 
-    async fn seal_noted(&self, staged: &Arc<Staged>, note: &Arc<[u8]>) -> Result<Sealed> {
+    /// `None` if the file was told meanwhile that it belongs elsewhere: the note, which was right when
+    /// so many had been written, is of its old name.
+    async fn seal_noted(
+        &self,
+        file: &Arc<File>,
+        staged: &Arc<Staged>,
+        (note, notes): (Arc<[u8]>, u64),
+    ) -> Result<Option<Sealed>> {
         let earlier = match self.options.commit {
             Commit::Close => Earlier::None,
             Commit::Async => Earlier::GivesWay,
         };
+        let noted = Arc::clone(file);
+        let seal = move |staged: &Arc<Staged>| {
+            let now = noted.noting.lock();
+            (*now == notes).then(|| staged.seal_noted(Some(&note), earlier)).transpose()
+        };
         if staged.size() <= SEAL_HERE_BYTES_MAX {
-            return Ok(staged.seal_noted(Some(note), earlier)?);
+            return Ok(seal(staged)?);
         }
-        let note = Arc::clone(note);
-        on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await
+        on_disk(staged, seal).await
     }
 
     async fn upload(

@@ -81,6 +81,7 @@ impl Vfs {
     fn note_anew(&self, file: &Arc<File>) -> Result<()> {
         let Some(staged) = file.staged() else { return Ok(()) };
         let mut notes = file.noting.lock();
+        *notes += 1;
         if file.acknowledged.lock().is_some() {
             drop(notes);
             return self.note_again(file, &staged);
@@ -89,7 +90,6 @@ impl Vfs {
             return Ok(());
         }
         let note = self.note_of(file, Named::Yes, "")?;
-        *notes += 1;
         self.set_note(file, &staged, &note)
     }
 
