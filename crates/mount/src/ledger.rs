@@ -105,6 +105,21 @@ impl Ledger for StoreLedger {
         noted(self.store.journal().append(OpKind::Names, &payload)).map(|op| RecordId(op.number()))
     }
 
+    fn append_with(
+        &self,
+        record: &[u8],
+        more: &dyn Fn(RecordId) -> Vec<Vec<u8>>,
+    ) -> Result<Vec<RecordId>, LedgerFailed> {
+        let payload = |record: &[u8]| [&self.head, record].concat();
+        let beside = |first: OpId| {
+            let records = more(RecordId(first.number()));
+            records.iter().map(|record| payload(record)).collect()
+        };
+        let appended = self.store.journal().append_with(OpKind::Names, &payload(record), beside);
+        let appended = noted(appended)?;
+        Ok(appended.into_iter().map(|op| RecordId(op.number())).collect())
+    }
+
     fn append_soon(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
         let payload = [&self.head, record].concat();
         let appended = self.store.journal().append_later(OpKind::Names, payload);

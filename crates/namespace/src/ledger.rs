@@ -18,6 +18,18 @@ pub trait Ledger: Debug + Send + Sync + 'static {
     /// Notes what is to be done whatever happens. It survives the death of this process.
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed>;
 
+    /// As [`Ledger::append`], with what `more` says beside it for its number: a crash leaves all or none.
+    /// Its number is the first.
+    fn append_with(
+        &self,
+        record: &[u8],
+        more: &dyn Fn(RecordId) -> Vec<Vec<u8>>,
+    ) -> Result<Vec<RecordId>, LedgerFailed> {
+        let first = self.append(record)?;
+        let beside = more(first);
+        [Ok(first)].into_iter().chain(beside.iter().map(|record| self.append(record))).collect()
+    }
+
     /// As [`Ledger::append`], but what is noted survives the death of this process only with what is
     /// noted after it, or after [`Ledger::settle`]; in the order in which it was noted.
     fn append_soon(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {

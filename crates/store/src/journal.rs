@@ -88,6 +88,18 @@ impl Journal {
         self.ground.db.append(kind.code(), payload).map(OpId)
     }
 
+    /// As [`Journal::append`], with what `more` says beside it for its number: all or none. Its number is the
+    /// first.
+    pub fn append_with(
+        &self,
+        kind: OpKind,
+        payload: &[u8],
+        more: impl FnOnce(OpId) -> Vec<Vec<u8>>,
+    ) -> Result<Vec<OpId>> {
+        let ids = self.ground.db.append_with(kind.code(), payload, |id| more(OpId(id)))?;
+        Ok(ids.into_iter().map(OpId).collect())
+    }
+
     /// As [`Journal::append`], but it survives the death of this process only when something else was
     /// noted after it, or after [`Journal::settle`].
     pub fn append_later(&self, kind: OpKind, payload: Vec<u8>) -> Result<OpId> {

@@ -91,7 +91,11 @@ impl Vfs {
             return self.commit_apart(file).await;
         }
         let sealing = file.sealing().await;
-        let acknowledged = self.acknowledge_in_turn(file, &sealing).await;
+        let mut acknowledged = self.acknowledge_in_turn(file, &sealing).await;
+        if matches!(acknowledged, Ok(Place::Changes)) && !self.namespace.is_moving(file.ino()) {
+            // It has changed: that was noted just now.
+            acknowledged = self.acknowledge_in_turn(file, &sealing).await;
+        }
         drop(sealing);
         match acknowledged {
             Ok(Place::Stays) => {}
@@ -104,7 +108,7 @@ impl Vfs {
             Err(error) => return Err(error),
         }
         if self.namespace.is_moving(file.ino()) {
-            // What was noted is of the object under its old name: nobody could finish it.
+            // A move has begun meanwhile, and may not have taken it along.
             return self.commit_apart(file).await;
         }
         if file.is_dirty() {
@@ -215,7 +219,11 @@ impl Vfs {
         staged: &Arc<Staged>,
         aimed: Aimed,
     ) -> Result<Frozen> {
-        let sealed = self.seal(file, staged, &aimed).await?;
+        let sealed = match self.seal(file, staged, &aimed).await {
+            // Removed just now.
+            Err(error) if error.is_nameless() => return Ok(Frozen::Nameless),
+            sealed => sealed?,
+        };
         // What was written between the two is in the sealed bytes, and so is its time.
         if file.written() == aimed.written {
             return Ok(Frozen::As(Acknowledged { sealed, aimed }));
@@ -247,7 +255,7 @@ impl Vfs {
         let target = self.namespace.target(file.ino())?;
         let (said, origin) = (self.namespace.said(file.ino()), self.origin(file, &target));
         let again = Aimed { target, said, origin, revision, ..aimed.clone() };
-        self.set_note(file, staged, &self.note_aimed(file, staged, &again))?;
+        self.set_note(file, staged, &self.note_aimed(file, staged, &again)?)?;
         Ok(again)
     }
 }

@@ -56,6 +56,7 @@ pub(crate) struct Aimed {
 
 /// What became of the try to freeze the bytes of a file.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(crate) enum Frozen {
     /// They are, and are noted.
     As(Acknowledged),

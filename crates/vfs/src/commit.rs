@@ -302,7 +302,7 @@ impl Vfs {
             self.fill_what_is_sent(file, staged, aimed.origin.as_ref()).await?;
             let (note, notes) = {
                 let notes = file.noting.lock();
-                (self.note_aimed(file, staged, aimed).into(), *notes)
+                (self.note_aimed(file, staged, aimed)?.into(), *notes)
             };
             match self.seal_noted(file, staged, (note, notes)).await {
                 Ok(None) => {}
@@ -326,15 +326,14 @@ impl Vfs {
             Commit::Close => Earlier::None,
             Commit::Async => Earlier::GivesWay,
         };
-        let noted = Arc::clone(file);
-        let seal = move |staged: &Arc<Staged>| {
-            let now = noted.noting.lock();
-            (*now == notes).then(|| staged.seal_noted(Some(&note), earlier)).transpose()
-        };
         if staged.size() <= SEAL_HERE_BYTES_MAX {
-            return Ok(seal(staged)?);
+            let now = file.noting.lock();
+            let sealed = (*now == notes).then(|| staged.seal_noted(Some(&note), earlier));
+            return Ok(sealed.transpose()?);
         }
-        on_disk(staged, seal).await
+        // All of it may have to be read, which takes too long to keep others from noting anything: what they
+        // note meanwhile is noted again when it is sealed.
+        on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await.map(Some)
     }
 
     async fn upload(

@@ -21,9 +21,11 @@ impl Users for Vfs {
 
     fn promised(&self, ino: Ino) -> Vec<String> {
         let Some(file) = self.files.find(ino) else { return Vec::new() };
+        // In the order in which an upload goes from one to the next.
+        let sealed_for = file.sealed_for();
         let acknowledged = file.acknowledged.lock();
         let promised = acknowledged.as_ref().map(|version| version.aimed.upload.clone());
-        promised.into_iter().chain(file.upload_under_way()).chain(file.sealed_for()).collect()
+        [sealed_for, promised, file.upload_under_way()].into_iter().flatten().collect()
     }
 
     fn moved(&self, ino: Ino, content: Content) {

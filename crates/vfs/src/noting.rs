@@ -11,15 +11,24 @@ use crate::vfs::Vfs;
 
 impl Vfs {
     /// What the staged bytes that are to go where `aimed` says tell of themselves.
-    pub(crate) fn note_aimed(&self, file: &File, staged: &Staged, aimed: &Aimed) -> Vec<u8> {
+    /// Fails if the file has no name any more.
+    pub(crate) fn note_aimed(
+        &self,
+        file: &File,
+        staged: &Staged,
+        aimed: &Aimed,
+    ) -> Result<Vec<u8>> {
         let origin_bytes = aimed.origin.as_ref().and_then(|origin| origin.size_for(staged));
         let said = aimed.said.clone();
         let after = file.earlier_uploads();
         // Where the bytes belong after a crash, not where an upload goes that is about to begin.
-        let destination = self.namespace.destination(file.ino());
+        let destination = match self.namespace.destination(file.ino()).map_err(Error::from) {
+            Err(error) if error.is_nameless() => return Err(error),
+            destination => destination.ok(),
+        };
         let target = destination.as_ref().unwrap_or(&aimed.target);
         let note = self.note(target, &aimed.upload);
-        Note { origin_bytes, after, said, ..note }.to_bytes()
+        Ok(Note { origin_bytes, after, said, ..note }.to_bytes())
     }
 
     /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What

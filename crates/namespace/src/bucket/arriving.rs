@@ -1,8 +1,6 @@
 //! Folders that have another name here, and whose keys are still the old ones: what they, and what is
 //! below them, have to wait for.
 
-use std::collections::HashSet;
-
 use base::Ino;
 use remote::Key;
 
@@ -21,14 +19,18 @@ impl Tree {
 
     /// Whether `ino`, or a folder above it, has yet to arrive where its name says.
     pub(super) fn is_arriving(&self, ino: Ino) -> bool {
-        self.is_in_or_below(ino, &self.arriving)
+        !self.arriving.is_empty() && self.is_in_or_below(ino, |at| self.arriving.contains(at))
     }
 
-    /// Whether `ino`, or a folder above it, is one of `set`.
-    fn is_in_or_below(&self, ino: Ino, set: &HashSet<Ino>) -> bool {
+    fn is_departing(&self, ino: Ino) -> bool {
+        !self.departing.is_empty() && self.is_in_or_below(ino, |at| self.departing.contains_key(at))
+    }
+
+    /// Whether `ino`, or a folder above it, is one of those.
+    fn is_in_or_below(&self, ino: Ino, is_one: impl Fn(&Ino) -> bool) -> bool {
         let mut at = ino;
-        while !set.is_empty() {
-            if set.contains(&at) {
+        loop {
+            if is_one(&at) {
                 return true;
             }
             match self.node(at).map(|node| &node.place) {
@@ -36,7 +38,6 @@ impl Tree {
                 Some(Place::Root | Place::Unlinked | Place::Replaced) | None => return false,
             }
         }
-        false
     }
 
     /// Whether nobody knows yet which object the next bytes of `ino` are to replace.
@@ -46,7 +47,7 @@ impl Tree {
             Kind::Folder(_) => false,
         };
         self.is_elsewhere(ino)
-            || self.is_in_or_below(ino, &self.departing)
+            || self.is_departing(ino)
             || self.is_arriving(ino) && !self.node(ino).is_some_and(is_new)
     }
 

@@ -50,10 +50,11 @@ impl Shared {
                 Key::from(format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one)).as_str());
             Exchange { between: alike(&between, &one), one, other }
         };
-        let _departures = [one, other].map(|ino| self.departs(ino));
+        let departures = [one, other].map(|ino| self.departs(ino));
         let of = self.note_for_good(OP, &Record::Exchange(exchange.clone()))?;
         let who = Who { one: (from.0, from.1.clone(), one), other: (to.0, to.1.clone(), other) };
         let mut swap = Swap::new(exchange, of, Some(who));
+        swap.departures.extend(departures);
         let Err(error) = self.go_on(&mut swap).await else { return Ok(()) };
         if swap.done > 0 || matches!(swap.phase, Phase::Removing(_)) {
             return Err(Failed::Unfinished(error, Box::new(Rest::Swap(swap))));

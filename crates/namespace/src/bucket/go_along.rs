@@ -5,6 +5,7 @@
 //! where they belong by then.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use base::Ino;
 use remote::Condition;
@@ -12,7 +13,7 @@ use remote::Condition;
 use super::carries::{Along, Carry, End};
 use super::carry::there;
 use super::journal::Record;
-use super::shared::Shared;
+use super::shared::{Shared, noted};
 use crate::{Belongs, Error, RecordId, Result};
 
 /// Ids in one record of the journal.
@@ -20,25 +21,38 @@ const IDS_MAX: usize = 1000;
 
 /// A file or folder is about to move: who promises anything of it from now on waits for that, and
 /// so what was promised before is all that the journal is to be told of. Until this is dropped.
-pub(super) struct Departure<'a> {
-    shared: &'a Shared,
+#[derive(Debug)]
+pub(super) struct Departure {
+    shared: Arc<Shared>,
     ino: Ino,
 }
 
-impl Drop for Departure<'_> {
+impl Drop for Departure {
     fn drop(&mut self) {
-        self.shared.state().tree.departing.remove(&self.ino);
+        let mut state = self.shared.state();
+        if let Some(count) = state.tree.departing.get_mut(&self.ino) {
+            *count -= 1;
+            if *count == 0 {
+                state.tree.departing.remove(&self.ino);
+            }
+        }
     }
+}
+
+/// The records that `uploads` go with the move `of`.
+fn carries(of: RecordId, uploads: &[String]) -> impl Iterator<Item = Record> {
+    uploads.chunks(IDS_MAX).map(move |uploads| Record::Carries { of, uploads: uploads.to_vec() })
 }
 
 impl Shared {
     /// To be called before anything of the move of `ino` is noted.
-    pub(super) fn departs(&self, ino: Ino) -> Departure<'_> {
-        self.state().tree.departing.insert(ino);
-        Departure { shared: self, ino }
+    pub(super) fn departs(self: &Arc<Self>, ino: Ino) -> Departure {
+        *self.state().tree.departing.entry(ino).or_default() += 1;
+        Departure { shared: Arc::clone(self), ino }
     }
 
-    /// Notes a move that is about to be made, and with it what goes along: a crash finds both or neither.
+    /// Notes a move that is about to be made, and with it what was promised of `files`: a crash finds both
+    /// or neither.
     pub(super) fn note_move(
         &self,
         op: &'static str,
@@ -46,18 +60,9 @@ impl Shared {
         files: &[Ino],
         known: &mut HashSet<String>,
     ) -> Result<Vec<RecordId>> {
-        let of = self.noted(op, self.ledger.append_soon(&record.to_bytes()))?;
-        let mut records = vec![of];
-        match self.note_carried(op, of, files, known) {
-            Ok(carried) => {
-                records.extend(carried);
-                Ok(records)
-            }
-            Err(error) => {
-                self.ledger.strike(&records);
-                Err(error)
-            }
-        }
+        let fresh = self.promised(files, known);
+        let beside = |of| carries(of, &fresh).map(|record| record.to_bytes()).collect();
+        noted(op, self.ledger.append_with(&record.to_bytes(), &beside))
     }
 
     /// The move `of` takes along what was promised of `files`, besides what is `known` to go.
@@ -68,24 +73,20 @@ impl Shared {
         files: &[Ino],
         known: &mut HashSet<String>,
     ) -> Result<Vec<RecordId>> {
-        let users = self.users();
-        let promised = files
-            .iter()
-            .flat_map(|&ino| users.as_ref().map_or_else(Vec::new, |users| users.promised(ino)));
-        let fresh: Vec<String> = promised.filter(|upload| known.insert(upload.clone())).collect();
-        let noted = fresh.chunks(IDS_MAX).map(|uploads| {
-            let record = Record::Carries { of, uploads: uploads.to_vec() };
-            self.noted(op, self.ledger.append_soon(&record.to_bytes()))
-        });
-        let noted = noted.collect::<Result<Vec<_>>>()?;
-        self.noted(op, self.ledger.settle())?;
-        Ok(noted)
+        let fresh = self.promised(files, known);
+        carries(of, &fresh).map(|record| self.note_ahead(op, &record)).collect()
+    }
+
+    /// The uploads that were promised of `files`, besides those that are `known`, as they are from then on.
+    fn promised(&self, files: &[Ino], known: &mut HashSet<String>) -> Vec<String> {
+        let Some(users) = self.users() else { return Vec::new() };
+        let promised = files.iter().flat_map(|&ino| users.promised(ino));
+        promised.filter(|upload| known.insert(upload.clone())).collect()
     }
 
     /// Whether bytes of the file were promised to be uploaded.
     pub(super) fn has_promised(&self, ino: Ino) -> bool {
-        let users = self.users.get().and_then(std::sync::Weak::upgrade);
-        users.is_some_and(|users| !users.promised(ino).is_empty())
+        self.users().is_some_and(|users| !users.promised(ino).is_empty())
     }
 
     /// Where bytes belong that were noted with the id `upload`. `None` if their move has to wait.

@@ -183,7 +183,7 @@ impl Shared {
     /// Notes that an object is to move, and moves its file in the tree. `None` if the file is not
     /// what it was.
     fn begin_move(
-        &self,
+        self: &Arc<Self>,
         moved: &Moved<'_>,
         stored: Stored,
         mode: RenameMode,

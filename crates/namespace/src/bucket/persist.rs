@@ -10,6 +10,7 @@ use base::{Ino, Name};
 use remote::{Key, Moves};
 
 use super::carry::{Cargo, Route, there};
+use super::go_along::Departure;
 use super::journal::FileMove;
 use super::land::Landing;
 use super::marks::Side;
@@ -64,6 +65,8 @@ pub(super) struct Unclear {
     pub(super) stored: Stored,
     pub(super) planned: FileMove,
     pub(super) record: RecordId,
+    /// It may still move.
+    pub(super) _departure: Departure,
 }
 
 impl Shared {
@@ -118,7 +121,7 @@ impl Shared {
 
     /// Finds out whether a file was copied: then it has its new name, and the rest is left to do.
     async fn copied_after_all(&self, unclear: &Unclear) -> Result<Option<Rest>> {
-        let Unclear { source, from, to, stored, planned, record } = unclear;
+        let Unclear { source, from, to, stored, planned, record, _departure } = unclear;
         let landed = self.arrived(stored, planned).await?;
         let Some(landed) = landed else {
             self.strike_for_good(&[*record]);

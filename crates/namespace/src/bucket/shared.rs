@@ -114,19 +114,7 @@ impl Shared {
 
     /// Notes what is about to be done.
     pub(super) fn note_ahead(&self, op: &'static str, record: &Record) -> Result<RecordId> {
-        self.noted(op, self.ledger.append(&record.to_bytes()))
-    }
-
-    /// What became of something that had to be noted.
-    pub(super) fn noted<T>(
-        &self,
-        op: &'static str,
-        noted: std::result::Result<T, LedgerFailed>,
-    ) -> Result<T> {
-        noted.map_err(|failed| {
-            tracing::error!(op, %failed, "not begun");
-            Error { kind: ErrorKind::Journal, op, subject: "journal".to_owned(), source: None }
-        })
+        noted(op, self.ledger.append(&record.to_bytes()))
     }
 }
 
@@ -144,6 +132,14 @@ impl Shared {
         self.ledger.strike(records);
         self.ledger.sync();
     }
+}
+
+/// What became of something that had to be noted.
+pub(super) fn noted<T>(op: &'static str, noted: std::result::Result<T, LedgerFailed>) -> Result<T> {
+    noted.map_err(|failed| {
+        tracing::error!(op, %failed, "not begun");
+        Error { kind: ErrorKind::Journal, op, subject: "journal".to_owned(), source: None }
+    })
 }
 
 impl State {

@@ -4,6 +4,7 @@ use base::{Ino, Name};
 use remote::Key;
 
 use super::carry::{Cargo, Destination, Route, is_prefix};
+use super::go_along::Departure;
 use super::journal::Exchange;
 use crate::RecordId;
 
@@ -17,6 +18,8 @@ pub(super) struct Swap {
     pub(super) of: RecordId,
     /// `None` if an earlier mount began it: nobody uses what it moves.
     pub(super) who: Option<Who>,
+    /// They may still move.
+    pub(super) departures: Vec<Departure>,
     /// How many moves are done.
     pub(super) done: usize,
     /// How far the next is.
@@ -52,7 +55,9 @@ impl Default for Phase {
 impl Swap {
     pub(super) fn new(exchange: Exchange, of: RecordId, who: Option<Who>) -> Swap {
         let (phase, destination) = (Phase::default(), Destination::Free);
-        Swap { exchange, of, who, done: 0, phase, destination, records: vec![of] }
+        let departures = Vec::new();
+        let (done, records) = (0, vec![of]);
+        Swap { exchange, of, who, departures, done, phase, destination, records }
     }
 
     /// What an earlier mount began, and how many moves it made.

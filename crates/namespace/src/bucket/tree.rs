@@ -55,8 +55,8 @@ pub(super) struct Tree {
     pub(super) elsewhere: HashMap<Ino, Key>,
     /// Folders whose keys are elsewhere until all of them has moved to where their names say.
     pub(super) arriving: HashSet<Ino>,
-    /// Files and folders of which the journal is being told that they move.
-    pub(super) departing: HashSet<Ino>,
+    /// Files and folders of which the journal is being told that they move, and how often.
+    pub(super) departing: HashMap<Ino, u32>,
     /// Uploads that may have made the object of a file's name, or may yet, as far as nobody knows.
     pub(super) uploads: HashMap<Ino, Vec<String>>,
 }
@@ -100,7 +100,7 @@ impl Tree {
             unrecorded: Vec::new(),
             elsewhere: HashMap::new(),
             arriving: HashSet::new(),
-            departing: HashSet::new(),
+            departing: HashMap::new(),
             uploads: HashMap::new(),
         }
     }

@@ -44,6 +44,24 @@ impl Db {
         })
     }
 
+    /// Adds an operation of ours, and what `more` says beside it for its number: all or none.
+    pub(crate) fn append_with(
+        &self,
+        kind: i64,
+        payload: &[u8],
+        more: impl FnOnce(u64) -> Vec<Vec<u8>>,
+    ) -> Result<Vec<u64>> {
+        let (first, owner) = (self.new_row(), self.owner());
+        let more = more(unsigned(first));
+        let beside = more.iter().map(|payload| (self.new_row(), &payload[..]));
+        let rows: Vec<(i64, &[u8])> = [(first, payload)].into_iter().chain(beside).collect();
+        self.write("append to journal", |transaction| {
+            rows.iter()
+                .try_for_each(|&(id, payload)| insert(transaction, (id, owner), kind, payload))
+        })?;
+        Ok(rows.into_iter().map(|(id, _)| unsigned(id)).collect())
+    }
+
     /// Adds an operation of ours, later.
     pub(crate) fn append_later(&self, kind: i64, payload: Vec<u8>) -> Result<u64> {
         let (id, owner) = (self.new_row(), self.owner());

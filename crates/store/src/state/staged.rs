@@ -332,7 +332,12 @@ impl Db {
         }
         self.write("set notes", |transaction| {
             notes.iter().try_for_each(|(id, note)| set_note(transaction, *id, note))
-        })
+        })?;
+        if notes.iter().any(|(_, note)| note.is_empty()) {
+            // Nobody uploads it any more.
+            self.over.add();
+        }
+        Ok(())
     }
 
     /// Whoever is about to write an empty note panics from here on, as if the process died there.

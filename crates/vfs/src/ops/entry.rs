@@ -178,7 +178,8 @@ impl Vfs {
     /// Who finds the bytes of a removed file after a crash is not to upload them.
     fn disown(&self, file: &File) {
         let Some(staged) = file.staged() else { return };
-        let _order = file.noting.lock();
+        let mut notes = file.noting.lock();
+        *notes += 1;
         if let Err(error) = staged.set_note(&[]) {
             tracing::warn!(ino = %file.ino(), %error, "a removed file would come back after a crash");
         }
