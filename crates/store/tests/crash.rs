@@ -19,8 +19,8 @@ use std::sync::Arc;
 use base::Metrics;
 use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
-    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpKind, OrphanState, Outcome, Replayed, Rest,
-    Staged, Store, WaitingKind,
+    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpId, OpKind, OrphanState, Outcome, Replayed,
+    Rest, Staged, Store, WaitingKind,
 };
 
 /// Where the child of a test finds its state folder.
@@ -133,6 +133,52 @@ fn what_was_adopted_and_not_recorded_yet_is_found_as_it_was_sealed() {
     assert_eq!(orphan.state, OrphanState::Sealed);
     assert_eq!(content(&orphan.staged, &[]), b"bytes");
     assert_eq!(store.journal().left(&|_, _| true).unwrap(), [], "neither without the other");
+}
+
+#[test]
+fn what_was_adopted_stays_so_when_the_uploads_so_far_are_synced() {
+    let folder = Folder::new();
+    killed("what_was_adopted_stays_so_when_the_uploads_so_far_are_synced", &folder.path(), |dir| {
+        let store = open(dir);
+        for _ in 0..2 {
+            let staged = store.stage(b"note", Base::Empty).unwrap();
+            write(&staged, &[], 0, b"bytes");
+            let sealed = staged.seal().unwrap();
+            let adopted = store.adopt(&staged, sealed, b"v").unwrap();
+            assert!(matches!(adopted, Adopted::Clean(_)));
+            store.journal().sync_uploads().unwrap();
+            std::mem::forget((staged, adopted));
+        }
+        std::mem::forget(store);
+    });
+    if is_child() {
+        return;
+    }
+    let store = folder.open();
+    assert!(store.orphans().unwrap().is_empty(), "it would be uploaded again");
+}
+
+#[test]
+fn an_operation_is_left_with_what_goes_with_it() {
+    let folder = Folder::new();
+    killed("an_operation_is_left_with_what_goes_with_it", &folder.path(), |dir| {
+        let store = open(dir);
+        let beside = |first: OpId| {
+            [1_u64, 2].map(|number| (number + first.number()).to_le_bytes().to_vec()).to_vec()
+        };
+        let ops = store.journal().append_with(OpKind::Names, b"first", beside).unwrap();
+        assert_eq!(ops.len(), 3);
+        std::mem::forget(store);
+    });
+    if is_child() {
+        return;
+    }
+    let left = folder.open().journal().left(&|_, _| true).unwrap();
+    let [first, beside @ ..] = &left[..] else { panic!("nothing is left") };
+    let wanted: Vec<Vec<u8>> =
+        (1..3).map(|number| (number + first.id.number()).to_le_bytes().to_vec()).collect();
+    assert_eq!(first.payload, b"first");
+    assert_eq!(beside.iter().map(|op| op.payload.clone()).collect::<Vec<_>>(), wanted);
 }
 
 #[test]

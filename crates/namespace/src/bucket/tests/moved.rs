@@ -84,6 +84,26 @@ async fn a_renamed_file_has_its_new_name_and_its_bytes_before_the_bucket_moves_i
 }
 
 #[tokio::test]
+async fn what_changes_places_is_moving_until_both_are_in_the_bucket() {
+    let bench = bench();
+    bench.put("a", "1");
+    bench.put("b", "2");
+    let (a, b) = (bench.ino(Ino::ROOT, "a").await, bench.ino(Ino::ROOT, "b").await);
+    let gate = bench.fake.hold(Op::Copy);
+    let moving = mv(&bench.bucket, (Ino::ROOT, "a"), (Ino::ROOT, "b"), RenameMode::Exchange);
+    let looking = async {
+        gate.arrived(1).await;
+        let are_moving = [a, b].map(|ino| bench.bucket.is_moving(ino));
+        drop(gate);
+        are_moving
+    };
+    let (moved, are_moving) = futures::join!(moving, looking);
+    assert_eq!((moved.unwrap(), are_moving), (None, [true, true]));
+    assert_eq!([a, b].map(|ino| bench.bucket.is_moving(ino)), [false, false]);
+    assert_eq!(objects(&bench.fake), owned(&[("a", "2"), ("b", "1")]));
+}
+
+#[tokio::test]
 async fn a_file_renamed_over_another_replaces_it() {
     let bench = bench();
     bench.put("a", "1");
