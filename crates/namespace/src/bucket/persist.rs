@@ -66,7 +66,8 @@ pub(super) struct Unclear {
     pub(super) planned: FileMove,
     pub(super) record: RecordId,
     /// It may still move.
-    pub(super) _departure: Departure,
+    #[expect(dead_code, reason = "it is held until this is dropped")]
+    pub(super) departure: Departure,
 }
 
 impl Shared {
@@ -121,7 +122,7 @@ impl Shared {
 
     /// Finds out whether a file was copied: then it has its new name, and the rest is left to do.
     async fn copied_after_all(&self, unclear: &Unclear) -> Result<Option<Rest>> {
-        let Unclear { source, from, to, stored, planned, record, _departure } = unclear;
+        let Unclear { source, from, to, stored, planned, record, departure: _ } = unclear;
         let landed = self.arrived(stored, planned).await?;
         let Some(landed) = landed else {
             self.strike_for_good(&[*record]);

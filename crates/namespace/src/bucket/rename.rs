@@ -246,8 +246,8 @@ impl Shared {
             }
             Err(Uncopied::Unclear(error)) => {
                 let (from, to) = ((from.0, from.1.clone()), (to.0, to.1.clone()));
-                let _departure = self.departs(source);
-                let unclear = Unclear { source, from, to, stored, planned, record, _departure };
+                let departure = self.departs(source);
+                let unclear = Unclear { source, from, to, stored, planned, record, departure };
                 return Err(Failed::Unfinished(error, Box::new(Rest::Copied(unclear))));
             }
         };
