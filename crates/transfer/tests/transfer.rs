@@ -249,14 +249,16 @@ async fn a_failed_fetch_fails_its_readers_and_the_next_read_tries_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_came_with_a_wrong_checksum_is_forgotten_to_the_last_byte() {
     let world = World::new(1 << 30, 16);
-    let (bytes, download) = world.object("a", 4 * MIB);
     let wanted = range(0, 8 * GRANULE_BYTES);
+    // No more than that: of a longer one the end is fetched, too, and may be the body that is spoilt.
+    let (bytes, download) = world.object("a", wanted.len());
     // Granules have landed when it shows, and a reader of the first has had nothing wrong yet.
     world.bucket.spoil_next_body(GRANULE_BYTES * 2);
     let spoilt = download.read(wanted).await;
     assert!(
         matches!(&spoilt, Err(Error::Remote(error)) if error.kind == ErrorKind::Corrupt),
-        "{spoilt:?}"
+        "{:?}",
+        spoilt.map(|bytes| bytes.len())
     );
     // Of what came with it nothing is believed: all of it came once more, now or already.
     assert_eq!(download.read(wanted).await.unwrap(), slice(&bytes, wanted));

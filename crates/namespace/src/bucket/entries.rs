@@ -96,7 +96,7 @@ impl Shared {
     ) -> Result<Entry> {
         let _turn = self.alone("mkdir", &[(parent, name)]).await?;
         let asked = self.clock.monotonic();
-        if self.find("mkdir", parent, name).await?.is_some() {
+        if self.is_taken("mkdir", parent, name).await? {
             return Err(Error::name(ErrorKind::Exists, "mkdir", name));
         }
         self.check_new("mkdir", (parent, name), FileKind::Directory).await?;

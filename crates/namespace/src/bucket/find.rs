@@ -325,6 +325,29 @@ impl Shared {
         Ok(Answer::Found(found))
     }
 
+    /// Whether something is called `name` in the folder `parent`. A listing takes what is hidden for a folder
+    /// with nothing else in it, as a writer leaves it whose process has died: that is looked at once more.
+    pub(super) async fn is_taken(
+        self: &Arc<Self>,
+        op: &'static str,
+        parent: Ino,
+        name: &Name,
+    ) -> Result<bool> {
+        let Some(ino) = self.find(op, parent, name).await? else { return Ok(false) };
+        let prefix = {
+            let state = self.state();
+            let Some(folder) = state.tree.folder(ino) else { return Ok(true) };
+            if folder.marker || !folder.children.is_empty() || state.tree.is_moving(ino) {
+                return Ok(true);
+            }
+            state.tree.prefix(op, parent)?
+        };
+        match self.ask_about(op, (parent, name), &prefix).await? {
+            Answer::Found(found) => Ok(found.is_some()),
+            Answer::Elsewhere => Ok(true),
+        }
+    }
+
     /// The marker of the folder `ino` may say how the folder looks, if nobody else does.
     pub(super) async fn ask_marker(&self, ino: Ino, marker: &Key) {
         let is_assumed = |node: &Node| node.looks.source == Source::Assumed;

@@ -81,7 +81,7 @@ impl Shared {
         let room = self.outbox.room().await;
         let place = self.ahead(OP, &[(parent, name)]).await?;
         let asked = self.clock.monotonic();
-        if self.find(OP, parent, name).await?.is_some() {
+        if self.is_taken(OP, parent, name).await? {
             return Err(Error::name(ErrorKind::Exists, OP, name));
         }
         self.check_new(OP, (parent, name), FileKind::Directory).await?;

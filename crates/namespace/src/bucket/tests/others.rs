@@ -3,7 +3,7 @@
 use base::{FileKind, Ino, Timestamp};
 use remote::{Condition, Key, Metadata};
 
-use super::{Bench, name, size};
+use super::{Bench, NODE, name, size};
 use crate::{Error, ErrorKind, Namespace, RenameMode, SetAttr};
 
 fn kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
@@ -53,6 +53,25 @@ async fn an_object_replaced_by_others_is_a_new_node_while_the_old_one_is_held() 
         "nobody held it: the number goes with the name"
     );
     assert_eq!(bench.bucket.content(new).await.unwrap().size, 4);
+}
+
+#[tokio::test]
+async fn where_nothing_is_but_attributes_a_folder_can_be_made() {
+    let bench = Bench::new();
+    bench.put("d/.quayfs-attributes", "of what was there");
+    assert_eq!(bench.names(Ino::ROOT).await, ["d"], "a listing does not tell what is below");
+    let dir = bench.mkdir(Ino::ROOT, "d").await;
+    assert_eq!(bench.ino(Ino::ROOT, "d").await, dir);
+    bench.write(dir, "a", "1").await;
+    bench.expire();
+    assert_eq!(bench.ino(Ino::ROOT, "d").await, dir);
+    assert_eq!(bench.names(dir).await, ["a"]);
+    // What others put there counts.
+    bench.put("e/b", "2");
+    bench.expire();
+    assert_eq!(bench.names(Ino::ROOT).await, ["d", "e"]);
+    let again = bench.bucket.mkdir(Ino::ROOT, &name("e"), NODE).await;
+    assert_eq!(kind(again), ErrorKind::Exists);
 }
 
 #[tokio::test]
