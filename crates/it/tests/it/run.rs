@@ -57,7 +57,9 @@ impl Place {
         // It must not be in the mount, which would be busy with it.
         let sleep = "(cd / && exec sleep 600 > /dev/null 2>&1) &";
         let ready_text = ready.display();
-        let script = format!("{script}\n{sleep}\necho $! > {ready_text}\nwhile :; do wait; done");
+        // It ends with that one: after a kill of `run` nobody else ends it.
+        let turns = "while kill -0 $!; do wait; done";
+        let script = format!("{script}\n{sleep}\necho $! > {ready_text}\n{turns}");
         let bare = self.command(&[], &script);
         // Whoever runs the tests may ignore some.
         let mut command = self.plan.other_command("env".as_ref());
