@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use fuse::{RingSwitch, ring_switch};
+use fuse::{RingSwitch, RingWish, ring_switch};
 
-use crate::place::no_io_uring;
+use crate::place::ring_wish;
 
 /// The bytes of memory that the kernel tells of under this name, such as `MemFree`; 0 if it does not.
 pub fn memory_bytes(name: &str) -> u64 {
@@ -24,7 +24,7 @@ pub fn machine() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<&str> = release.trim().split(['.', '-']).take(2).collect();
     let kernel = kernel.join(".");
-    let by_rings = ring_switch() == RingSwitch::On && no_io_uring() != "true";
+    let by_rings = ring_switch() == RingSwitch::On && ring_wish() == RingWish::Wanted;
     let way = if by_rings { "through io_uring" } else { "by /dev/fuse" };
     format!(
         "Measured on a machine of this kind: {cores} cores, {gib} GiB of memory, Linux {kernel}. Requests came {way} \

@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fuse::RingWish;
+
 /// The folder outside the checkout that keeps tools, build results and made test files.
 pub fn dev_dir() -> PathBuf {
     if let Some(dir) = env::var_os("QUAYFS_DEV_DIR") {
@@ -33,6 +35,11 @@ pub(crate) const NO_IO_URING: &str = "QUAYFS_NO_IO_URING";
 /// Its value for mounts that don't say: by `/dev/fuse`, the same way on every machine, if nobody wants it otherwise.
 pub(crate) fn no_io_uring() -> OsString {
     env::var_os(NO_IO_URING).unwrap_or("true".into())
+}
+
+/// The same for file systems that are not quayfs, and that are compared with it.
+pub fn ring_wish() -> RingWish {
+    if no_io_uring() == "true" { RingWish::Off } else { RingWish::Wanted }
 }
 
 /// The `quayfs` binary under test: `QUAYFS_BIN`, else the one built beside the running test.

@@ -1,7 +1,8 @@
 //! The least that a file system over the same FUSE library can do: its files are those of another folder, and
 //! what is said of them is not kept. What a benchmark of small files compares with.
 //!
-//! `quayfs-bench-through FOLDER DIR` shows FOLDER at DIR, says so, and ends when it is unmounted.
+//! `quayfs-bench-through FOLDER DIR` shows FOLDER at DIR, says so, and ends when it is unmounted. It takes
+//! requests the way that the mounts take them which it is compared with.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -181,7 +182,8 @@ fn show(folder: &Path, dir: &Path) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let subtype = "through";
-    let options = MountOptions { subtype, threads: THREADS, ..MountOptions::new(subtype) };
+    let rings = testkit::ring_wish();
+    let options = MountOptions { subtype, threads: THREADS, rings, ..MountOptions::new(subtype) };
     let metrics = Arc::new(Metrics::new());
     let mounted = Session::mount(dir, &options, runtime.handle().clone(), metrics)
         .map_err(|error| error.to_string())?;

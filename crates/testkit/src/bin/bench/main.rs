@@ -4,6 +4,7 @@
 //! out; what counts is the ratio. `make bench` builds and runs it.
 //!
 //! `quayfs-bench [PAGE [CHAPTER...]]` writes the page too; chapters are `reads`, `small`, `tasks` and `writes`.
+//! Mounts take requests by `/dev/fuse` unless `QUAYFS_NO_IO_URING=false`, and so does what they are compared with.
 //!
 //! The link to the store is a proxy in this process. Another one takes its place with
 //! `QUAYFS_BENCH_LINK=host:port`; it must lead to `QUAYFS_BENCH_STORE=host:port`, where the store
@@ -40,12 +41,19 @@ const LINK: Shape = Shape {
 /// Only far away.
 const FAR: Shape =
     Shape { latency: Duration::from_millis(50), connection_rate: None, total_rate: None };
+const CHAPTERS: [&str; 4] = ["reads", "small", "tasks", "writes"];
 const PROBE_WITHIN: Duration = Duration::from_mins(10);
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let page = arguments.next().map(PathBuf::from);
+    let is_page = page.as_ref().is_none_or(|page| !page.to_string_lossy().starts_with('-'));
+    assert!(is_page, "usage: quayfs-bench [PAGE [CHAPTER...]]");
     let wanted: Vec<String> = arguments.collect();
+    assert!(
+        wanted.iter().all(|name| CHAPTERS.contains(&name.as_str())),
+        "chapters are {CHAPTERS:?}"
+    );
     let is_wanted = |chapter: &str| wanted.is_empty() || wanted.iter().any(|name| name == chapter);
 
     memory::touch();
