@@ -333,7 +333,13 @@ impl Vfs {
         }
         // All of it may have to be read, which takes too long to keep others from noting anything: what they
         // note meanwhile is noted again when it is sealed.
-        on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await.map(Some)
+        let sealed = on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await?;
+        let now = file.noting.lock();
+        if *now != notes && file.state.read().name == Named::No {
+            // Removed meanwhile: who finds the bytes after a crash is not to upload them.
+            staged.set_note(&[])?;
+        }
+        Ok(Some(sealed))
     }
 
     async fn upload(

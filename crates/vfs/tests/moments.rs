@@ -147,3 +147,42 @@ async fn a_death_just_when_a_file_goes_on_from_a_name_that_it_took_loses_nothing
     let is_there = |object: &Option<Bytes>| object.as_deref() == Some(&b"anew"[..]);
     assert!(is_there(&found.0) || is_there(&found.1), "{found:?}");
 }
+
+/// Lets `meanwhile` happen while a large file, `a`, is being sealed, whose process dies thereafter.
+fn died_after_sealing(meanwhile: impl AsyncFnOnce(&World)) -> (World, Recovered) {
+    // What reads a large file has a thread of its own, and here there is one.
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let making = world.vfs().create(Ino::ROOT, name("a"), NODE, Access::Write, (ME, false));
+        let handle = making.await.unwrap().1.handle;
+        world.write(handle, 0, &[7; 1 << 20]).await;
+        let (go_on, stopped) = std::sync::mpsc::channel::<()>();
+        let thread = tokio::task::spawn_blocking(move || stopped.recv());
+        let mut closing = Box::pin(world.vfs().flush(handle, ME));
+        assert!(futures::poll!(&mut closing).is_pending(), "it waits for the thread");
+        meanwhile(&world).await;
+        go_on.send(()).unwrap();
+        thread.await.unwrap().unwrap();
+        closing.await.unwrap();
+        world.dies().await
+    })
+}
+
+#[test]
+fn a_large_file_that_is_removed_while_it_is_sealed_does_not_come_back() {
+    let (world, recovered) = died_after_sealing(async |world| {
+        world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    });
+    assert_eq!((recovered.uploaded, recovered.kept), (0, Vec::<PathBuf>::new()));
+    assert_eq!(world.object("a"), None);
+}
+
+#[test]
+fn a_large_file_that_is_renamed_while_it_is_sealed_is_found_under_its_new_name() {
+    let (world, recovered) = died_after_sealing(async |world| world.rename("a", "b").await);
+    assert_eq!((recovered.uploaded, recovered.kept), (1, Vec::<PathBuf>::new()));
+    assert_eq!(world.object("a"), None);
+    assert_eq!(world.object("b").unwrap().len(), 1 << 20);
+}
