@@ -110,6 +110,9 @@ pub(crate) async fn assemble(
     let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
     let first = Bucket::first_page(&Key::from(""));
     let top = check_readable(config, (checked.as_ref(), &first), (&*clock, patience)).await?;
+    if top.entries.is_empty() && top.next.is_none() {
+        check_no_object(config, limit.as_ref()).await?;
+    }
     let asked = asked.with_top(top, asked_at);
     let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
@@ -398,6 +401,17 @@ async fn check_readable(
         }
     };
     listed.map_err(|source| explained(config, source))
+}
+
+/// Where nothing is below the prefix, there may be an object whose name it is: shown as an empty folder it
+/// would be taken for lost.
+async fn check_no_object(config: &Config, remote: &dyn Remote) -> Result<(), Error> {
+    let Some(name) = config.location.prefix().strip_suffix('/') else { return Ok(()) };
+    match remote.head(&Key::from(name)).await {
+        Ok(_) => Err(Error::NotAFolder(config.location.clone())),
+        // Whatever else is wrong is found out by what follows.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind. With it

@@ -19,6 +19,9 @@ pub enum Error {
         /// What failed.
         source: Box<remote::Error>,
     },
+    /// An object, and nothing below it.
+    #[error("cannot mount {0}: it is an object, not a folder: mount what it is in")]
+    NotAFolder(Location),
     /// Two folders that must be apart.
     #[error(
         "{one} ({}) must not be in {other} ({}): choose another place for one of them",

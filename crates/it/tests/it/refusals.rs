@@ -22,6 +22,16 @@ fn a_bucket_that_is_not_there() {
 }
 
 #[test]
+fn an_object_that_is_taken_for_a_folder() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("scans/slide.svs", b"a slide");
+    let at = |path: &str| Plan::of(&bucket).instead_of_url(&format!("{}/{path}", bucket.url()));
+    check(at("scans/slide.svs"), &[&["scans/slide.svs: it is an object, not a folder"]]);
+    // What nothing is in yet is a folder.
+    at("scans/slide").mount().umount();
+}
+
+#[test]
 fn a_secret_key_that_is_wrong() {
     let bucket = MinIo::shared().bucket();
     let login = Login { secret: "not-the-secret".into(), ..Login::root() };

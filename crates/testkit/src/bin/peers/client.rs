@@ -191,6 +191,8 @@ fn gcsfuse_command(site: &Site<'_>) -> Command {
     command.arg("--experimental-enable-json-read");
     // It knows nothing of folders that are more than a part of a name.
     command.arg("--enable-hns=false");
+    // Without it there are no folders but those that have an object of their own.
+    command.arg("--implicit-dirs");
     command.arg(format!("--custom-endpoint={}/storage/v1/", site.endpoint));
     command.arg(format!("--cache-dir={}", site.state.display())).arg("--file-cache-max-size-mb=-1");
     command.arg(site.bucket).arg(site.dir);
