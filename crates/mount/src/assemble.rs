@@ -108,11 +108,7 @@ pub(crate) async fn assemble(
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
     let recall = Recall::new(&store, config);
     let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
-    let first = Bucket::first_page(&Key::from(""));
-    let top = check_readable(config, (checked.as_ref(), &first), (&*clock, patience)).await?;
-    if top.entries.is_empty() && top.next.is_none() {
-        check_no_object(config, limit.as_ref()).await?;
-    }
+    let top = top(config, (checked.as_ref(), limit.as_ref()), (&*clock, patience)).await?;
     let asked = asked.with_top(top, asked_at);
     let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
@@ -403,14 +399,22 @@ async fn check_readable(
     listed.map_err(|source| explained(config, source))
 }
 
-/// Where nothing is below the prefix, there may be an object whose name it is: shown as an empty folder it
-/// would be taken for lost.
-async fn check_no_object(config: &Config, remote: &dyn Remote) -> Result<(), Error> {
-    let Some(name) = config.location.prefix().strip_suffix('/') else { return Ok(()) };
-    match remote.head(&Key::from(name)).await {
-        Ok(_) => Err(Error::NotAFolder(config.location.clone())),
+/// The first page of the mounted folder; of `outer` it is a part. Where nothing is in it there may be an object
+/// of its name, which would be taken for lost if an empty folder were shown.
+async fn top(
+    config: &Config,
+    (remote, outer): (&dyn Remote, &dyn Remote),
+    patience: (&dyn Clock, Duration),
+) -> Result<Page, Error> {
+    let first = Bucket::first_page(&Key::from(""));
+    let page = check_readable(config, (remote, &first), patience).await?;
+    let is_empty = page.entries.is_empty() && page.next.is_none();
+    match config.location.prefix().strip_suffix('/') {
+        Some(name) if is_empty && outer.head(&Key::from(name)).await.is_ok() => {
+            Err(Error::NotAFolder(config.location.clone()))
+        }
         // Whatever else is wrong is found out by what follows.
-        Err(_) => Ok(()),
+        Some(_) | None => Ok(page),
     }
 }
 

@@ -157,7 +157,7 @@ fn died_after_sealing(meanwhile: impl AsyncFnOnce(&World)) -> (World, Recovered)
         let world = World::new();
         let making = world.vfs().create(Ino::ROOT, name("a"), NODE, Access::Write, (ME, false));
         let handle = making.await.unwrap().1.handle;
-        world.write(handle, 0, &[7; 1 << 20]).await;
+        world.write(handle, 0, &vec![7; 1 << 20]).await;
         let (go_on, stopped) = std::sync::mpsc::channel::<()>();
         let thread = tokio::task::spawn_blocking(move || stopped.recv());
         let mut closing = Box::pin(world.vfs().flush(handle, ME));
