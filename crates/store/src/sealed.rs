@@ -79,6 +79,19 @@ impl Staged {
     /// it stays, and stays what is found after a crash. It fails with [`ErrorKind::Held`] if the
     /// kernel was ever given the file: the two would need the same room.
     pub fn seal_noted(self: &Arc<Staged>, note: Option<&[u8]>, earlier: Earlier) -> Result<Sealed> {
+        let sealed = self.seal_while(note, earlier, || Some(()))?;
+        sealed.ok_or_else(|| self.error(ErrorKind::Gone, "seal"))
+    }
+
+    /// As [`seal_noted`](Staged::seal_noted), if `is_right` says that the note still is when all that may take
+    /// long is done: else nothing is sealed, and this returns `None`. What that returns is kept until the seal is
+    /// recorded. It must not wait for anybody who uses this file meanwhile.
+    pub fn seal_while<Kept>(
+        self: &Arc<Staged>,
+        note: Option<&[u8]>,
+        earlier: Earlier,
+        is_right: impl FnOnce() -> Option<Kept>,
+    ) -> Result<Option<Sealed>> {
         self.sum_ahead()?;
         let mut guard = self.guard("seal")?;
         let body = guard.body();
@@ -98,6 +111,7 @@ impl Staged {
         // What was written since is all there is to read.
         let summed = body.complete_sums(&mut Walk::at_once());
         summed.map_err(|error| self.io("seal", error))?;
+        let Some(kept) = is_right() else { return Ok(None) };
         let epoch = body.epoch + 1;
         let event = match out {
             None => Event::Seal(epoch),
@@ -108,6 +122,7 @@ impl Staged {
         let frozen = self.freeze(body)?;
         let pieces = body.extents.take_unsaved(body.size, body.visible());
         let sealed = self.ground().db.seal_staged(self.id(), (epoch, body.size), note, &pieces);
+        drop(kept);
         if let Err(error) = sealed {
             body.extents.give_back_unsaved(&pieces);
             return Err(error);
@@ -134,7 +149,7 @@ impl Staged {
         let sealed =
             Sealed { staged, size, epoch, moment, origin, unchanged, missing, fate: Fate::Open };
         self.save_from_kernel(size)?;
-        Ok(sealed)
+        Ok(Some(sealed))
     }
 
     /// Reads and sums what the seal needs summed, as far as that is possible while others write.

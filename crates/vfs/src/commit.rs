@@ -4,6 +4,7 @@
 //! version that the store acknowledged.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{Counter, Errno};
 use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
@@ -31,6 +32,9 @@ const UNHEARD_MAX: usize = 64;
 
 /// Files up to this size are sealed on the thread that closes them: handing them to another costs more.
 const SEAL_HERE_BYTES_MAX: u64 = 256 << 10;
+
+/// Who notes something of a file has done so by then, unless it waits for who seals it.
+const NOTED_WITHIN: Duration = Duration::from_millis(10);
 
 impl Vfs {
     /// Makes what was written to `file` so far its content in the bucket, and waits for it.
@@ -103,7 +107,7 @@ impl Vfs {
                 if is_told {
                     file.state.write().overwrite = Overwrite::Yields;
                 }
-                self.failures.lock().insert(file.ino(), error.to_string());
+                self.failures.failed(file.ino(), error);
                 Counter::UploadsFailed
             }
         };
@@ -300,10 +304,9 @@ impl Vfs {
     ) -> Result<Sealed> {
         for _ in 0..SEAL_TRIES_MAX {
             self.fill_what_is_sent(file, staged, aimed.origin.as_ref()).await?;
-            let (note, notes) = {
-                let notes = file.noting.lock();
-                (self.note_aimed(file, staged, aimed)?.into(), *notes)
-            };
+            // In this order: who changes where it belongs counts that after.
+            let notes = *file.noting.lock();
+            let note = self.note_aimed(file, staged, aimed)?;
             match self.seal_noted(file, staged, (note, notes)).await {
                 Ok(None) => {}
                 Err(Error::Store(error)) if error.kind == ErrorKind::Missing => {}
@@ -314,32 +317,26 @@ impl Vfs {
         Err(Error::Call(Errno::EBUSY))
     }
 
-    /// `None` if the file was told meanwhile that it belongs elsewhere: the note, which was right when
-    /// so many had been written, is of its old name.
+    /// `None` if the file was told meanwhile that it belongs elsewhere, or nowhere: the note, which was right
+    /// when so many had been written, is of its old name.
     async fn seal_noted(
         &self,
         file: &Arc<File>,
         staged: &Arc<Staged>,
-        (note, notes): (Arc<[u8]>, u64),
+        (note, notes): (Vec<u8>, u64),
     ) -> Result<Option<Sealed>> {
         let earlier = match self.options.commit {
             Commit::Close => Earlier::None,
             Commit::Async => Earlier::GivesWay,
         };
-        if staged.size() <= SEAL_HERE_BYTES_MAX {
-            let now = file.noting.lock();
-            let sealed = (*now == notes).then(|| staged.seal_noted(Some(&note), earlier));
-            return Ok(sealed.transpose()?);
-        }
-        // All of it may have to be read, which takes too long to keep others from noting anything: what they
-        // note meanwhile is noted again when it is sealed.
-        let sealed = on_disk(staged, move |staged| staged.seal_noted(Some(&note), earlier)).await?;
-        let now = file.noting.lock();
-        if *now != notes && file.state.read().name == Named::No {
-            // Removed meanwhile: who finds the bytes after a crash is not to upload them.
-            staged.set_note(&[])?;
-        }
-        Ok(Some(sealed))
+        let is_small = staged.size() <= SEAL_HERE_BYTES_MAX;
+        let file = Arc::clone(file);
+        let seal = move |staged: &Arc<Staged>| {
+            // Who notes something of the file may wait for it, and so is not waited for.
+            let is_right = || file.noting.try_lock_for(NOTED_WITHIN).filter(|now| **now == notes);
+            staged.seal_while(Some(&note), earlier, is_right)
+        };
+        if is_small { Ok(seal(staged)?) } else { on_disk(staged, seal).await }
     }
 
     async fn upload(
@@ -405,7 +402,7 @@ impl Vfs {
         let size = sealed.size();
         self.is_no_loss(file);
         // First: who finds nothing pending finds no failure either.
-        self.failures.lock().remove(&file.ino());
+        self.failures.remove(file.ino());
         let mut state = file.state.write();
         let published = Published { key: target.key.clone(), version: version.clone(), size };
         let identity = self.namespace.publish(file.ino(), published);

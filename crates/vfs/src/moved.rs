@@ -104,7 +104,8 @@ impl Vfs {
             replaced.filter(|file| is_nameless(self.namespace.target(file.ino())))
             && let Some(nameless) = replaced.staged()
         {
-            let _order = replaced.noting.lock();
+            let mut notes = replaced.noting.lock();
+            *notes += 1;
             return Ok(self.store.set_notes(&[(staged, note), (&nameless, &[])])?);
         }
         Ok(staged.set_note(note)?)

@@ -52,6 +52,9 @@ impl Clock for StillClock {
     }
 }
 
+/// More than is sealed on the thread that closes it.
+const LARGE_BYTES: usize = 300 << 10;
+
 /// A mount whose closes do not wait, and whose uploads never become due.
 struct World {
     bucket: Fake,
@@ -148,16 +151,26 @@ async fn a_death_just_when_a_file_goes_on_from_a_name_that_it_took_loses_nothing
     assert!(is_there(&found.0) || is_there(&found.1), "{found:?}");
 }
 
-/// Lets `meanwhile` happen while a large file, `a`, is being sealed, whose process dies thereafter.
-fn died_after_sealing(meanwhile: impl AsyncFnOnce(&World)) -> (World, Recovered) {
+/// When the process dies that seals a file.
+#[derive(Clone, Copy, Debug)]
+enum Dies {
+    /// Just when the bytes are sealed: the program has not heard yet that its close is over.
+    Sealed,
+    Closed,
+}
+
+/// Lets `meanwhile` happen while a large file, `a`, which was closed once before, is being sealed, whose process
+/// dies thereafter.
+fn died(when: Dies, meanwhile: impl AsyncFnOnce(&World)) -> (World, Recovered) {
     // What reads a large file has a thread of its own, and here there is one.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(async {
         let world = World::new();
-        let making = world.vfs().create(Ino::ROOT, name("a"), NODE, Access::Write, (ME, false));
-        let handle = making.await.unwrap().1.handle;
-        world.write(handle, 0, &vec![7; 1 << 20]).await;
+        world.closed("a", &vec![1; LARGE_BYTES]).await;
+        let ino = world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap().ino;
+        let handle = world.vfs().open(ino, Access::Write, ME).await.unwrap().handle;
+        world.write(handle, 0, &vec![2; LARGE_BYTES]).await;
         let (go_on, stopped) = std::sync::mpsc::channel::<()>();
         let thread = tokio::task::spawn_blocking(move || stopped.recv());
         let mut closing = Box::pin(world.vfs().flush(handle, ME));
@@ -165,24 +178,33 @@ fn died_after_sealing(meanwhile: impl AsyncFnOnce(&World)) -> (World, Recovered)
         meanwhile(&world).await;
         go_on.send(()).unwrap();
         thread.await.unwrap().unwrap();
-        closing.await.unwrap();
+        // It comes after the seal.
+        tokio::task::spawn_blocking(|| ()).await.unwrap();
+        match when {
+            Dies::Sealed => drop(closing),
+            Dies::Closed => closing.await.unwrap(),
+        }
         world.dies().await
     })
 }
 
 #[test]
 fn a_large_file_that_is_removed_while_it_is_sealed_does_not_come_back() {
-    let (world, recovered) = died_after_sealing(async |world| {
-        world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
-    });
-    assert_eq!((recovered.uploaded, recovered.kept), (0, Vec::<PathBuf>::new()));
-    assert_eq!(world.object("a"), None);
+    for when in [Dies::Sealed, Dies::Closed] {
+        let (world, recovered) = died(when, async |world| {
+            world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+        });
+        assert_eq!((recovered.uploaded, recovered.kept), (0, Vec::<PathBuf>::new()), "{when:?}");
+        assert_eq!(world.bucket.keys(), []);
+    }
 }
 
 #[test]
 fn a_large_file_that_is_renamed_while_it_is_sealed_is_found_under_its_new_name() {
-    let (world, recovered) = died_after_sealing(async |world| world.rename("a", "b").await);
-    assert_eq!((recovered.uploaded, recovered.kept), (1, Vec::<PathBuf>::new()));
-    assert_eq!(world.object("a"), None);
-    assert_eq!(world.object("b").unwrap().len(), 1 << 20);
+    for (when, byte) in [(Dies::Sealed, 1), (Dies::Closed, 2)] {
+        let (world, recovered) = died(when, async |world| world.rename("a", "b").await);
+        assert_eq!(recovered.uploaded, 1, "{when:?}");
+        assert_eq!(world.bucket.keys(), [Key::from("b")]);
+        assert!(world.object("b").unwrap() == vec![byte; LARGE_BYTES], "{when:?}");
+    }
 }
