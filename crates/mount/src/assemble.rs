@@ -7,7 +7,7 @@ use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns};
 use remote::{
     Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
-    Meter, Page, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    Meta, Meter, Page, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
@@ -108,7 +108,9 @@ pub(crate) async fn assemble(
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
     let recall = Recall::new(&store, config);
     let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
-    let top = top(config, (checked.as_ref(), limit.as_ref()), (&*clock, patience)).await?;
+    let first = Bucket::first_page(&Key::from(""));
+    let top = check_readable(config, (checked.as_ref(), &first), (&*clock, patience)).await?;
+    let is_empty = top.entries.is_empty() && top.next.is_none();
     let asked = asked.with_top(top, asked_at);
     let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
@@ -116,8 +118,8 @@ pub(crate) async fn assemble(
 
     let volume = config.volume();
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
+        .map(Arc::new)
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
-    let ledger = Arc::new(ledger);
     let namespace = Arc::new(Bucket::new(
         Arc::clone(&remote),
         Arc::clone(&clock),
@@ -131,22 +133,20 @@ pub(crate) async fn assemble(
     let parts = sizes.parts_where(remote.personality().part_copies);
     let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
     let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: parts.clone() };
-    let runtime = Handle::current();
     let fetcher = Fetcher::new(
         (Arc::clone(&remote), store.clone()),
         budget.clone(),
-        runtime.clone(),
+        Handle::current(),
         Arc::clone(&metrics),
         fetching,
     );
     let log = UploadLog::new(&store, Arc::clone(&clock), &volume);
-    let options = vfs_options(config, volume, remote.as_ref(), &knowledge);
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store),
         (fetcher, Uploader::new((Arc::clone(&remote), log), budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
-        runtime,
-        options,
+        Handle::current(),
+        vfs_options(config, volume, remote.as_ref(), &knowledge),
     );
     let uploads_left = match changes {
         Changes::Allowed => finish_uploads(&vfs, notices).await?,
@@ -154,6 +154,7 @@ pub(crate) async fn assemble(
     };
     // What was listed before those were finished may be of the past.
     let is_as_listed = (names_left, uploads_left) == (Left::Nothing, Left::Nothing);
+    check_no_object(config, (limit.as_ref(), is_empty && is_as_listed)).await?;
     Ok(Assembled {
         vfs,
         recall,
@@ -399,22 +400,18 @@ async fn check_readable(
     listed.map_err(|source| explained(config, source))
 }
 
-/// The first page of the mounted folder; of `outer` it is a part. Where nothing is in it there may be an object
-/// of its name, which would be taken for lost if an empty folder were shown.
-async fn top(
+/// Where nothing is in the mounted folder, and nothing was to get there, an object of its name would be taken for
+/// lost: that is refused, unless it is an empty one, by which others mark a folder.
+async fn check_no_object(
     config: &Config,
-    (remote, outer): (&dyn Remote, &dyn Remote),
-    patience: (&dyn Clock, Duration),
-) -> Result<Page, Error> {
-    let first = Bucket::first_page(&Key::from(""));
-    let page = check_readable(config, (remote, &first), patience).await?;
-    let is_empty = page.entries.is_empty() && page.next.is_none();
-    match config.location.prefix().strip_suffix('/') {
-        Some(name) if is_empty && outer.head(&Key::from(name)).await.is_ok() => {
-            Err(Error::NotAFolder(config.location.clone()))
-        }
-        // Whatever else is wrong is found out by what follows.
-        Some(_) | None => Ok(page),
+    (remote, is_empty): (&dyn Remote, bool),
+) -> Result<(), Error> {
+    let name = config.location.prefix().strip_suffix('/').filter(|_| is_empty);
+    let Some(name) = name else { return Ok(()) };
+    match remote.head(&Key::from(name)).await {
+        Ok(Meta { size: 1.., .. }) => Err(Error::NotAFolder(config.location.clone())),
+        // Whatever else is wrong is found out by what is done in the folder.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -465,6 +462,11 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
             advice,
             source: Box::new(source),
         };
+    }
+    if let Location::Folder(path) = &config.location
+        && path.metadata().is_ok_and(|found| !found.is_dir())
+    {
+        return Error::NotAFolder(config.location.clone());
     }
     if let Some(advice) = cloud::advice(&config.location, source.trouble()) {
         let (location, source) = (config.location.clone(), Box::new(source));

@@ -19,8 +19,8 @@ pub enum Error {
         /// What failed.
         source: Box<remote::Error>,
     },
-    /// An object, and nothing below it.
-    #[error("cannot mount {0}: it is an object, not a folder: mount what it is in")]
+    /// An object or a file, and nothing below it.
+    #[error("cannot mount {0}: it is no folder: mount the one that it is in")]
     NotAFolder(Location),
     /// Two folders that must be apart.
     #[error(

@@ -26,9 +26,16 @@ fn an_object_that_is_taken_for_a_folder() {
     let bucket = MinIo::shared().bucket();
     bucket.put("scans/slide.svs", b"a slide");
     let at = |path: &str| Plan::of(&bucket).instead_of_url(&format!("{}/{path}", bucket.url()));
-    check(at("scans/slide.svs"), &[&["scans/slide.svs: it is an object, not a folder"]]);
-    // What nothing is in yet is a folder.
-    at("scans/slide").mount().umount();
+    check(at("scans/slide.svs"), &[&["scans/slide.svs: it is no folder"]]);
+    // What nothing is in yet is a folder, and an empty object may be the mark of one.
+    bucket.put("marked", b"");
+    for path in ["scans/slide", "marked"] {
+        at(path).mount().umount();
+    }
+    let folder = Scratch::new();
+    fs::write(folder.path().join("file"), b"bytes").unwrap();
+    let url = format!("file://{}/file", folder.path().display());
+    check(Plan::of(&bucket).instead_of_url(&url), &[&["/file: it is no folder"]]);
 }
 
 #[test]
