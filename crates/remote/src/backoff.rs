@@ -62,10 +62,14 @@ impl RetryOptions {
         let longest = self.delay_min.saturating_mul(1 << doublings).min(self.delay_max);
         let longest_us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX).max(1);
         let drawn = Duration::from_micros(draw(longest_us));
+        let left = self.deadline.saturating_sub(now.saturating_sub(tries.begun));
         // The store knows best when it will have time.
-        let delay = retry_after.map_or(drawn, |asked| asked.saturating_add(drawn));
-        let too_late = self.deadline < now.saturating_sub(tries.begun).saturating_add(delay);
-        if too_late { Next::TooLate } else { Next::After(delay) }
+        let asked = retry_after.unwrap_or_default();
+        match left.checked_sub(asked) {
+            // The last try is at the deadline: what is over by then goes unnoticed.
+            Some(spare) if !left.is_zero() => Next::After(asked + drawn.min(spare)),
+            Some(_) | None => Next::TooLate,
+        }
     }
 }
 
@@ -94,6 +98,7 @@ mod tests {
     fn the_stores_own_wish_is_heeded() {
         let asked = ErrorKind::Transient { retry_after: Some(Duration::from_secs(3)) };
         assert_eq!(next(1, 0, asked), Next::After(Duration::from_millis(3100)));
+        assert_eq!(next(1, 7, asked), Next::After(Duration::from_secs(3)));
         assert_eq!(next(1, 8, asked), Next::TooLate);
         // As `Retry-After: 18446744073709551615` says it.
         for longest in [Duration::from_secs(u64::MAX), Duration::MAX] {
@@ -103,8 +108,9 @@ mod tests {
     }
 
     #[test]
-    fn no_delay_goes_past_the_deadline() {
+    fn no_delay_goes_past_the_deadline_and_the_last_try_is_there() {
         assert_eq!(next(1, 9, TRANSIENT), Next::After(Duration::from_millis(100)));
+        assert_eq!(next(99, 9, TRANSIENT), Next::After(Duration::from_secs(1)));
         assert_eq!(next(1, 10, TRANSIENT), Next::TooLate);
     }
 
