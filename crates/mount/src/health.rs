@@ -26,14 +26,16 @@ pub(crate) struct Facts<'a> {
     pub(crate) dirty_bytes: u64,
     pub(crate) dirty_limit_bytes: u64,
     pub(crate) disk_free_bytes: u64,
+    pub(crate) disk_total_bytes: u64,
     /// Requests to the store that failed, a second, lately.
     pub(crate) errors_per_second: f64,
     /// How long the credentials are still good for, if that is known.
     pub(crate) credentials_left: Option<Duration>,
 }
 
-/// With less of the disk free it is soon full.
+/// With less of the disk free it is soon full, unless it is so small that this is much of it.
 const FREE_BYTES_MIN: u64 = 256 << 20;
+const FREE_PART_MIN: u64 = 20;
 
 impl Health {
     /// The word.
@@ -70,7 +72,7 @@ pub(crate) fn judge(facts: &Facts<'_>) -> (Health, Vec<String>) {
             format!("{} file(s) in recovery/: `quayfs recover --list`", facts.recovery_files);
         found.push((Health::Degraded, text));
     }
-    if facts.disk_free_bytes < FREE_BYTES_MIN {
+    if facts.disk_free_bytes < FREE_BYTES_MIN.min(facts.disk_total_bytes / FREE_PART_MIN) {
         found.push((Health::Degraded, "the disk of the state folder is nearly full".to_owned()));
     }
     if 0 < facts.dirty_bytes && facts.dirty_limit_bytes <= facts.dirty_bytes {
@@ -88,7 +90,9 @@ mod tests {
     use super::{Facts, Health, judge};
 
     fn fine() -> Facts<'static> {
-        Facts { disk_free_bytes: 1 << 40, dirty_limit_bytes: 1 << 30, ..Facts::default() }
+        let (disk_free_bytes, disk_total_bytes) = (1 << 40, 1 << 41);
+        let dirty_limit_bytes = 1 << 30;
+        Facts { dirty_limit_bytes, disk_free_bytes, disk_total_bytes, ..Facts::default() }
     }
 
     #[test]
@@ -97,7 +101,12 @@ mod tests {
         for (facts, want, words) in [
             (fine(), Health::Ok, &[][..]),
             (Facts { dirty_bytes: 1 << 30, ..fine() }, Health::Busy, &["--dirty-limit"]),
-            (Facts { disk_free_bytes: 1, ..fine() }, Health::Degraded, &["nearly full"]),
+            (Facts { disk_free_bytes: 255 << 20, ..fine() }, Health::Degraded, &["nearly full"]),
+            (
+                Facts { disk_free_bytes: 8 << 20, disk_total_bytes: 100 << 20, ..fine() },
+                Health::Ok,
+                &[],
+            ),
             (Facts { recovery_files: 2, ..fine() }, Health::Degraded, &["2 file(s)"]),
             (
                 Facts { failures: &failures, errors_per_second: 0.5, ..fine() },

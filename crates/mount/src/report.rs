@@ -58,6 +58,7 @@ impl Report {
             dirty_bytes: cache.dirty_bytes,
             dirty_limit_bytes: cache.dirty_limit_bytes,
             disk_free_bytes: cache.disk_free_bytes,
+            disk_total_bytes: cache.disk_total_bytes,
             errors_per_second: self.samples.lately().errors,
             credentials_left: left.map(Duration::from_secs),
         };
@@ -156,6 +157,7 @@ fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> io::Result<CacheStat
         dirty_limit_bytes: dirty.limit_bytes,
         pinned_bytes: store.pinned_bytes().map_err(io::Error::other)?,
         disk_free_bytes: usage.disk_free_bytes,
+        disk_total_bytes: usage.disk_total_bytes,
         recovery_files: kept.len() as u64,
     })
 }

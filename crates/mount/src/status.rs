@@ -105,6 +105,9 @@ pub struct CacheStatus {
     pub pinned_bytes: u64,
     /// Free on the disk.
     pub disk_free_bytes: u64,
+    /// How large that disk is.
+    #[serde(default)]
+    pub disk_total_bytes: u64,
     /// Files in the recovery folder: bytes that could not be brought to a bucket.
     pub recovery_files: u64,
 }

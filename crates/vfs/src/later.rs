@@ -112,11 +112,9 @@ impl Vfs {
                 }
                 Err(error) => {
                     let reason = format!("it comes after what failed: {error}");
-                    let mut failures = self.failures.lock();
                     // Meanwhile it may have lost its name, or have been brought to the bucket by who could not wait.
-                    if file.is_dirty() && self.comes_last(file) {
-                        failures.insert(file.ino(), reason);
-                    }
+                    let is_so = || file.is_dirty() && self.comes_last(file);
+                    self.failures.waits(file.ino(), reason, is_so);
                     return Ok(Tried::Kept);
                 }
             }

@@ -12,6 +12,7 @@ mod beside;
 mod commit;
 mod dir;
 mod errno;
+mod failures;
 mod file;
 mod files;
 mod fill;

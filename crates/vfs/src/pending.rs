@@ -36,7 +36,7 @@ impl Vfs {
     /// under way.
     pub fn pending_files(&self, files_max: usize) -> Vec<PendingFile> {
         let mut dirty = self.files.dirty();
-        let failures = self.failures.lock().clone();
+        let failures = self.failures.all();
         let is_failed = |ino: Ino| failures.contains_key(&ino);
         dirty.sort_by_key(|file| {
             (!is_failed(file.ino()), file.upload_under_way().is_none(), file.ino())

@@ -14,6 +14,7 @@ use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
 use crate::errno::Result;
+use crate::failures::Failures;
 use crate::files::Files;
 use crate::handles::Handles;
 use crate::inodes::{Inodes, Left};
@@ -76,7 +77,7 @@ pub struct Vfs {
     /// Writers that wait for room.
     pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
-    pub(crate) failures: Mutex<BTreeMap<Ino, String>>,
+    pub(crate) failures: Failures,
     /// Files that lost to somebody else's, by path, and their folders: what comes last there does not come.
     pub(crate) lost: Mutex<BTreeMap<Vec<u8>, Ino>>,
     /// Why files that come last will not come, until somebody is told.
@@ -157,7 +158,7 @@ impl Vfs {
             handles: Handles::default(),
             beside: Beside::default(),
             later: Later::default(),
-            failures: Mutex::default(),
+            failures: Failures::default(),
             lost: Mutex::default(),
             unheard: Mutex::default(),
             left: Mutex::default(),
@@ -191,7 +192,7 @@ impl Vfs {
             bytes: dirty.iter().map(|file| file.size()).sum(),
             changes,
             attributes,
-            failures: self.failures.lock().values().cloned().chain(failures).collect(),
+            failures: self.failures.all().into_values().chain(failures).collect(),
         }
     }
 

@@ -191,7 +191,7 @@ impl Vfs {
     /// A node lost its name.
     fn unname(&self, ino: Ino) {
         if let Some(file) = self.files.unname(ino) {
-            self.failures.lock().remove(&ino);
+            self.failures.remove(ino);
             self.retire(&file);
             if self.files.find(ino).is_some() {
                 self.disown(&file);

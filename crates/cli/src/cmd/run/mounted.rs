@@ -169,7 +169,7 @@ fn finished_by(location: &Location) -> String {
         | Location::Gcs { .. }
         | Location::Azure { .. }
         | Location::Folder(_) => {
-            format!("`quayfs recover {location}` uploads them")
+            format!("`quayfs recover {location}`, with the flags of this run, uploads them")
         }
     }
 }

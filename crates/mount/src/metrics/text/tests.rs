@@ -141,6 +141,7 @@ fn status() -> Status {
             dirty_limit_bytes: 4,
             pinned_bytes: 0,
             disk_free_bytes: 5,
+            disk_total_bytes: 50,
             recovery_files: 6,
         },
         hit_ratio: Some(0.5),
