@@ -10,6 +10,7 @@ mod disk;
 mod faults;
 mod files;
 mod forgetful;
+mod frozen;
 pub mod layers;
 mod link;
 mod login;

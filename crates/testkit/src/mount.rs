@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::bucket::Bucket;
 use crate::command::{Finished, run};
 use crate::faults::way_to;
+use crate::frozen::{freeze, thaw};
 use crate::login::Login;
 use crate::place::{NO_IO_URING, Scratch, clean_env, log_level, no_io_uring, quayfs, set_mode};
 use crate::wait;
@@ -356,6 +357,15 @@ impl Mount {
         let pid = self.daemon.expect("mounted");
         kill_process(pid, Signal::KILL).expect("the daemon runs");
         wait::until("the killed daemon to be gone", END_WITHIN, || !self.is_alive());
+    }
+
+    /// Has the daemon stand still while `look` looks at what it does otherwise. That must not use the mount.
+    pub fn frozen<T>(&self, look: impl FnOnce() -> T) -> T {
+        let pid = self.daemon.expect("mounted");
+        freeze(pid);
+        let seen = look();
+        thaw(pid);
+        seen
     }
 
     /// Runs `quayfs umount`, whatever becomes of it.

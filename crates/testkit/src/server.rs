@@ -4,14 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 
-use crate::wait;
-
-/// Even a thread that waits for a disk looks up before that.
-const STANDS_STILL_WITHIN: Duration = Duration::from_secs(30);
+use crate::frozen::{freeze, thaw};
 
 /// Starts and kills the server on a word from its standard input, and cleans up at the end of it:
 /// that end comes also when the test is killed, which no code of the test could notice.
@@ -78,28 +74,16 @@ impl Server {
 
     /// Freezes it: its connections stay open, and no answer comes.
     pub(crate) fn freeze(&self) {
-        self.signal(Signal::STOP);
-        // The signal wakes one thread, which stops the others: on a busy machine these may serve a
-        // few requests more.
-        wait::until("every thread to stand still", STANDS_STILL_WITHIN, || self.stands_still());
-    }
-
-    fn stands_still(&self) -> bool {
-        let pid = self.pid.expect("a server that is not running has no threads");
-        let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
-        threads.is_ok_and(|mut threads| {
-            threads.all(|thread| thread.is_ok_and(|thread| is_stopped(&thread.path())))
-        })
+        freeze(self.running());
     }
 
     /// Lets it go on.
     pub(crate) fn thaw(&self) {
-        self.signal(Signal::CONT);
+        thaw(self.running());
     }
 
-    fn signal(&self, signal: Signal) {
-        let pid = self.pid.expect("a server that is not running takes no signal");
-        kill_process(pid, signal).expect("the keeper has not reaped it");
+    fn running(&self) -> Pid {
+        self.pid.expect("a server that is not running has no threads")
     }
 
     fn order(&mut self, word: &str) -> i32 {
@@ -109,13 +93,6 @@ impl Server {
         self.answers.read_line(&mut answer).expect("the keeper answers");
         answer.trim().parse().expect("the keeper answers with a number")
     }
-}
-
-/// Whether a thread is stopped by a signal. See `proc_pid_stat(5)`: the state is the word behind the
-/// name, which stands in brackets and may have any character in it.
-fn is_stopped(thread: &Path) -> bool {
-    let stat = fs::read_to_string(thread.join("stat"));
-    stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T')))
 }
 
 impl Drop for Server {
@@ -131,6 +108,7 @@ mod tests {
 
     use super::Server;
     use crate::Scratch;
+    use crate::frozen::{STANDS_STILL_WITHIN, stands_still};
     use crate::wait;
 
     const MANY_THREADS: &str = "
@@ -149,12 +127,12 @@ time.sleep(60)
         server.start();
         let tasks = format!("/proc/{}/task", server.pid.unwrap().as_raw_nonzero());
         let threads = || std::fs::read_dir(&tasks).map_or(0, Iterator::count);
-        wait::until("the threads", super::STANDS_STILL_WITHIN, || threads() == 51);
-        assert!(!server.stands_still());
+        wait::until("the threads", STANDS_STILL_WITHIN, || threads() == 51);
+        assert!(!stands_still(server.running()));
         server.freeze();
-        assert!(server.stands_still());
+        assert!(stands_still(server.running()));
         server.thaw();
-        wait::until("it to go on", super::STANDS_STILL_WITHIN, || !server.stands_still());
+        wait::until("it to go on", STANDS_STILL_WITHIN, || !stands_still(server.running()));
         server.stop();
     }
 }
