@@ -40,4 +40,6 @@ pub use service::{
     Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs,
 };
 pub use session::{Mounted, Session, Unmounter};
-pub use table::{Device, MountEntry, mounted_at, mounts, resolve, where_mounted, would_be_kept};
+pub use table::{
+    Device, MountEntry, mounted_at, mounted_below, mounts, resolve, where_mounted, would_be_kept,
+};

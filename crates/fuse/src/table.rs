@@ -63,6 +63,13 @@ pub fn mounted_at(dir: &Path) -> io::Result<Option<MountEntry>> {
     Ok(topmost(entries()?, &path))
 }
 
+/// Where something is mounted below `dir`, whatever it is.
+pub fn mounted_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let top = resolve(dir)?;
+    let places = entries()?.into_iter().map(|entry| entry.path);
+    Ok(places.filter(|place| *place != top && place.starts_with(&top)).collect())
+}
+
 /// All mounts of this program.
 pub fn mounts() -> io::Result<Vec<MountEntry>> {
     Ok(entries()?.into_iter().filter(MountEntry::is_ours).collect())

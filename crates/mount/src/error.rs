@@ -186,11 +186,10 @@ fn mib(bytes: u64) -> String {
 }
 
 /// A path within a line.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
 }
 
-/// Each reason in a line of its own, whatever names are in it.
 /// What to do about so many reasons, of which so many are that others were there first.
 fn advice(lost: usize, reasons: usize) -> &'static str {
     match lost {
@@ -206,6 +205,7 @@ fn advice(lost: usize, reasons: usize) -> &'static str {
     }
 }
 
+/// Each reason in a line of its own, whatever names are in it.
 fn lines(reasons: &[String]) -> String {
     let lines: Vec<String> =
         reasons.iter().map(|reason| format!("  {}", printable(reason))).collect();

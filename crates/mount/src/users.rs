@@ -1,10 +1,12 @@
-//! Who keeps a mount busy: processes that have a file of it open or mapped, or a folder of it as their own.
-//! `/proc` is read only, so that a mount that hangs is not asked.
+//! Who keeps a mount busy: processes that have a file of it open or mapped, or a folder of it as their own, and other
+//! mounts in it. `/proc` is read only, so that a mount that hangs is not asked.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use crate::error::shown;
 
 /// So many are told: whoever has more will look for himself.
 const TOLD_MAX: usize = 8;
@@ -12,10 +14,12 @@ const TOLD_MAX: usize = 8;
 /// What of a process may be in a mount, beside its open files.
 const PLACES: [&str; 3] = ["cwd", "root", "exe"];
 
-/// Processes but this one that use what is mounted at `dir`, which may be a link to it, as `name (number)`, as
-/// far as this user may know.
+/// What uses what is mounted at `dir`, which may be a link to it: other mounts in it, and processes but this one, as
+/// `name (number)`, as far as this user may know.
 pub fn users(dir: &Path) -> Vec<String> {
-    users_besides(std::process::id(), dir)
+    let mounts = fuse::mounted_below(dir).unwrap_or_default().into_iter().take(TOLD_MAX);
+    let mounts = mounts.map(|place| format!("the mount at {}", shown(&place)));
+    mounts.chain(users_besides(std::process::id(), dir)).collect()
 }
 
 fn users_besides(own: u32, dir: &Path) -> Vec<String> {

@@ -430,7 +430,7 @@ impl Vfs {
             Err(error) => error.subject,
         };
         self.loses(file);
-        self.keep_aside(file, staged, key, "the object was changed by someone else")
+        self.keep_aside(file, staged, key, "the object was changed or removed by someone else")
     }
 
     /// What `file` comes after will never be in the bucket: it goes where that went.

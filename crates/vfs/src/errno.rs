@@ -22,7 +22,7 @@ pub enum Error {
     #[error("{0}")]
     Call(Errno),
     /// Someone else's version is in the bucket; ours is kept in the recovery folder.
-    #[error("{key} was changed by someone else; this version is kept as {kept}")]
+    #[error("{key} was changed or removed by someone else; this version is kept as {kept}")]
     Conflict {
         /// The object.
         key: String,

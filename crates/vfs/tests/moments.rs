@@ -208,3 +208,16 @@ fn a_large_file_that_is_renamed_while_it_is_sealed_is_found_under_its_new_name()
         assert!(world.object("b").unwrap() == vec![byte; LARGE_BYTES], "{when:?}");
     }
 }
+
+#[test]
+fn a_large_file_that_is_replaced_while_it_is_sealed_does_not_come_back() {
+    for when in [Dies::Sealed, Dies::Closed] {
+        let (world, recovered) = died(when, async |world| {
+            world.closed("b", b"instead").await;
+            world.rename("b", "a").await;
+        });
+        assert_eq!((recovered.uploaded, recovered.kept), (1, Vec::<PathBuf>::new()), "{when:?}");
+        assert_eq!(world.bucket.keys(), [Key::from("a")]);
+        assert_eq!(world.object("a").unwrap(), "instead", "{when:?}");
+    }
+}

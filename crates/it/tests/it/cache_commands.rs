@@ -257,6 +257,10 @@ fn what_cannot_be_pinned_keeps_nothing_else_from_it() {
     assert!(said[1]["error"].as_str().unwrap().contains("not mounted"), "{said}");
     assert_eq!(of(&["unpin"]).stderr.lines().count(), 1);
     assert_eq!(mount.status()["cache"]["pinned_bytes"], 0);
+
+    let missing = mount.plan().folder("outside").join("no/reference").into_os_string();
+    let said = quayfs(&mount, ["pin".into(), missing]);
+    assert!(said.stderr.contains("reference: No such file"), "{}", said.report());
 }
 
 #[test]

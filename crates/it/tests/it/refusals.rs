@@ -216,6 +216,21 @@ fn an_unmount_of_what_is_in_use_says_by_whom() {
 }
 
 #[test]
+fn an_unmount_of_what_another_mount_is_in_names_that() {
+    let (_bucket, outer) = crate::mounted();
+    let (scratch, dir) = (Scratch::new(), outer.join("inner"));
+    fs::create_dir(&dir).unwrap();
+    let inner = Plan::of_url(&format!("file://{}", scratch.path().display())).at(&dir).mount();
+    let refused = outer.try_umount();
+    assert!(!refused.status.success(), "{}", refused.report());
+    for word in ["busy", "used by the mount at", &dir.display().to_string()] {
+        assert!(refused.stderr.contains(word), "{word}: {}", refused.report());
+    }
+    inner.umount();
+    outer.umount();
+}
+
+#[test]
 fn an_unmount_of_what_a_container_has_mounted_too_says_who_keeps_its_daemon() {
     let (bucket, mount) = crate::mounted();
     let mut unshare = mount.plan().other_command("unshare".as_ref());
