@@ -230,24 +230,35 @@ impl Cached {
         let Some(range) = range.below(self.size) else { return Ok(()) };
         // A stripe at a time, so that what is dropped is dropped soon.
         for part in range.aligned(GRANULE_BYTES).pieces(STRIPE_GRANULES * GRANULE_BYTES) {
-            let bad = self.verify_part(part)?;
-            if !bad.is_empty() {
-                let path = self.path();
-                tracing::warn!(
-                    path = %path.display(),
-                    granules = bad.len(),
-                    "dropping cached bytes that do not match their checksums"
-                );
-                let turn = self.ground.turn();
-                self.guard("verify")?.forget(&turn, &bad)?;
+            let body = self.here("verify")?;
+            let is_matched = self.unmatched(&body, part).is_empty();
+            drop(body);
+            if !is_matched {
+                self.drop_unmatched(part)?;
             }
         }
         Ok(())
     }
 
-    /// Confirms the granules of `range` that match their checksums; returns those that do not.
-    fn verify_part(&self, range: ByteRange) -> Result<Vec<u64>> {
-        let body = self.here("verify")?;
+    /// Drops the granules of `range` that do not match their checksums, as they are now: since somebody
+    /// last looked they may have been dropped and fetched again, by another thread or another process.
+    fn drop_unmatched(&self, range: ByteRange) -> Result<()> {
+        let turn = self.ground.turn();
+        let guard = self.guard("verify")?;
+        let bad = self.unmatched(guard.body(), range);
+        if !bad.is_empty() {
+            tracing::warn!(
+                path = %self.path().display(),
+                granules = bad.len(),
+                "dropping cached bytes that do not match their checksums"
+            );
+            guard.disown(&turn, &bad)?;
+        }
+        Ok(())
+    }
+
+    /// Confirms the doubtful granules of `range` that match their checksums; returns those that do not.
+    fn unmatched(&self, body: &Body, range: ByteRange) -> Vec<u64> {
         let mut bad = Vec::new();
         let mut bytes = Vec::new();
         for (granule, sum) in body.presence.doubtful(range) {
@@ -261,7 +272,7 @@ impl Cached {
                 bad.push(granule);
             }
         }
-        Ok(bad)
+        bad
     }
 
     /// What the caller of the store calls the version.
@@ -396,43 +407,76 @@ impl BodyGuard<'_> {
 
     /// As [`drop_stripes`](BodyGuard::drop_stripes), of a complete file too.
     pub(crate) fn drop_all_of(&self, turn: &Turn<'_>, stripes: &[u64]) -> Result<u64> {
-        let body = self.body();
-        let is_lent = 1 < Arc::strong_count(&body.file);
+        let granules: Vec<u64> =
+            stripes.iter().flat_map(|&stripe| self.body().presence.present_in(stripe)).collect();
+        let dropped = self.if_alone(|| {
+            // The record goes first, the bytes last, so that nothing is ever said to be here that
+            // is not.
+            self.unrecord(turn, &granules)?;
+            let freed = self.remove(&granules);
+            self.punch(&granules)?;
+            Ok(freed)
+        });
+        Ok(dropped?.unwrap_or(0))
+    }
+
+    /// Drops granules whose bytes are wrong, whoever else uses the file. Others may have put the right
+    /// bytes in their place by now, and believe in them: where there are others, the bytes stay until
+    /// they are written again, and are only not said to be here any more.
+    pub(crate) fn disown(&self, turn: &Turn<'_>, granules: &[u64]) -> Result<u64> {
+        let unrecorded = self.unrecord(turn, granules);
+        // Nobody here is to read them, even if others still can.
+        let freed = self.remove(granules);
+        unrecorded?;
+        if let Err(error) = self.if_alone(|| self.punch(granules)) {
+            tracing::warn!(%error, "wrong bytes that nobody reads stay on the disk");
+        }
+        Ok(freed)
+    }
+
+    /// Does something that nobody else who uses the file may meet with; nothing, and `None`, if the
+    /// kernel or another process uses it.
+    fn if_alone<T>(&self, then: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        let is_lent = 1 < Arc::strong_count(&self.body().file);
         if is_lent {
-            return Ok(0);
+            return Ok(None);
         }
         let _moving = self.moving()?;
         if !self.claim(Mode::Exclusive)? {
-            return Ok(0);
+            return Ok(None);
         }
-        let granules: Vec<u64> =
-            stripes.iter().flat_map(|&stripe| body.presence.present_in(stripe)).collect();
-        let freed = self.forget(turn, &granules);
+        let done = then();
         self.claim(Mode::Shared)?;
+        done.map(Some)
+    }
+
+    /// Nobody learns of the granules from the database any more.
+    fn unrecord(&self, _turn: &Turn<'_>, granules: &[u64]) -> Result<()> {
+        self.cached.ground.db.forget_granules(self.cached.name, granules)
+    }
+
+    /// The granules are not here any more; returns what that frees.
+    fn remove(&self, granules: &[u64]) -> u64 {
+        let Cached { ground, .. } = self.cached;
+        let presence = &self.body().presence;
+        let freed = granules.iter().map(|&granule| presence.remove(granule)).sum();
+        ground.space.give_back(freed);
+        ground.metrics.add(Counter::EvictedBytes, freed);
         freed
     }
 
-    /// Drops granules. The record goes first, the bytes last, so that nothing is ever said to be
-    /// here that is not.
-    fn forget(&self, _turn: &Turn<'_>, granules: &[u64]) -> Result<u64> {
-        let Cached { ground, name, size, .. } = self.cached;
-        let body = self.body();
-        ground.db.forget_granules(*name, granules)?;
-        let mut freed = 0;
-        for &granule in granules {
-            freed += body.presence.remove(granule);
-        }
-        ground.space.give_back(freed);
-        ground.metrics.add(Counter::EvictedBytes, freed);
+    /// Gives back the space of granules that are not here any more.
+    fn punch(&self, granules: &[u64]) -> Result<()> {
+        let size = self.cached.size;
         for run in granules.chunk_by(|a, b| a + 1 == *b) {
             let range = ByteRange::new(
-                granule::bytes_of(run[0], *size).start(),
-                granule::bytes_of(run[run.len() - 1], *size).end(),
+                granule::bytes_of(run[0], size).start(),
+                granule::bytes_of(run[run.len() - 1], size).end(),
             );
             let range = range.expect("a run is not empty");
-            body.file.punch(range).map_err(|error| self.cached.io("punch", error))?;
+            self.body().file.punch(range).map_err(|error| self.cached.io("punch", error))?;
         }
-        Ok(freed)
+        Ok(())
     }
 
     /// The version goes elsewhere with its file: everyone who has it is told that it is gone.
@@ -460,5 +504,80 @@ impl fmt::Debug for Cached {
             .field("name", &self.name)
             .field("size", &self.size)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use base::{ByteRange, Metrics, SystemClock};
+
+    use super::Cached;
+    use crate::disk::Disk;
+    use crate::granule::GRANULE_BYTES;
+    use crate::space::CacheLimit;
+    use crate::store::{Options, Store};
+
+    const SIZE: u64 = 2 * GRANULE_BYTES;
+    static CONTENT: [u8; 256 << 10] = [7; 256 << 10];
+
+    #[test]
+    fn what_another_thread_has_fetched_again_meanwhile_is_not_dropped() {
+        let folder = torn();
+        let store = open(folder.path(), "boot 2");
+        let cached = store.cached(b"v", SIZE).unwrap();
+        let slow = found_torn(&cached);
+        cached.verify(slow).unwrap();
+        cached.fill(0, &CONTENT[..CONTENT.len() / 2]).unwrap();
+        let lent = cached.passthrough().unwrap();
+        cached.drop_unmatched(slow).unwrap();
+        assert!(cached.is_complete());
+        let mut bytes = vec![0; CONTENT.len()];
+        lent.read(&mut bytes, 0).unwrap();
+        assert!(bytes == CONTENT);
+    }
+
+    #[test]
+    fn what_another_process_has_fetched_again_meanwhile_is_not_dropped() {
+        let folder = torn();
+        let (here, there) = (open(folder.path(), "boot 2"), open(folder.path(), "boot 2"));
+        let (one, other) = (here.cached(b"v", SIZE).unwrap(), there.cached(b"v", SIZE).unwrap());
+        let slow = found_torn(&other);
+        one.verify(slow).unwrap();
+        one.fill(0, &CONTENT[..CONTENT.len() / 2]).unwrap();
+        here.record(&one).unwrap();
+        other.drop_unmatched(slow).unwrap();
+        for cached in [one, other] {
+            let all = ByteRange::new(0, SIZE).unwrap();
+            assert!(cached.bytes(all).unwrap().is_some_and(|bytes| bytes == CONTENT));
+        }
+    }
+
+    /// All of the version, as it is before somebody drops what he has found not to match.
+    fn found_torn(cached: &Cached) -> ByteRange {
+        let all = ByteRange::new(0, SIZE).unwrap();
+        assert_eq!(cached.unmatched(&cached.here("verify").unwrap(), all), [0]);
+        all
+    }
+
+    /// A folder with a version of an earlier boot, of which the disk has lost the beginning.
+    fn torn() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), "boot 1");
+        let cached = store.cached(b"v", SIZE).unwrap();
+        cached.fill(0, &CONTENT).unwrap();
+        let file = File::options().write(true).open(cached.path()).unwrap();
+        file.write_all_at(b"torn", 0).unwrap();
+        folder
+    }
+
+    fn open(dir: &Path, boot_id: &str) -> Store {
+        let options = Options { dir: dir.to_owned(), cache: CacheLimit::default() };
+        let world = (Arc::new(SystemClock::new()) as _, Arc::new(Metrics::new()));
+        Store::assemble(options, world, &Arc::new(Disk::default()), boot_id).unwrap()
     }
 }

@@ -105,7 +105,8 @@ impl Store {
         Store::assemble(options, (clock, metrics), &disk, &world.boot_id)
     }
 
-    fn assemble(
+    /// Opens the state folder by this clock, on this disk and in this run of the machine.
+    pub(crate) fn assemble(
         options: Options,
         (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
         disk: &Arc<Disk>,

@@ -261,6 +261,29 @@ fn after_a_reboot_bytes_are_verified_before_use() {
 }
 
 #[test]
+fn torn_bytes_are_fetched_again_in_place_while_another_process_has_the_file() {
+    let folder = Folder::new();
+    let content = bytes(1, 0, 3 * GRANULE);
+    drop(complete(&folder.open(), b"v", &content));
+    damage(&folder, GRANULE_BYTES + 17);
+
+    let open = || folder.open_with(CacheLimit::default(), "boot 2");
+    let (here, there) = (open(), open());
+    let one = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    let other = there.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    let all = range(0, 3 * GRANULE);
+    other.verify(all).unwrap();
+    assert_eq!(other.missing(all), Some(range(GRANULE, 2 * GRANULE)));
+    // The other may be about to find the same, or have the right bytes in their place already.
+    assert_eq!(on_disk(&folder), 3 * GRANULE_BYTES, "no hole in what others use");
+    fill(&other, &content, all);
+    there.record(&other).unwrap();
+    one.verify(all).unwrap();
+    assert_eq!(read(&one, 0, 3 * GRANULE), content);
+    assert_eq!(read(&other, 0, 3 * GRANULE), content);
+}
+
+#[test]
 fn in_the_same_boot_bytes_are_believed() {
     let folder = Folder::new();
     let content = bytes(1, 0, GRANULE);
