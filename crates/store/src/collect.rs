@@ -116,15 +116,6 @@ pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Resul
     if ground.db.is_pinned(cached.name())? {
         return Ok(0);
     }
-    drop_below(ground, cached, below)
-}
-
-/// Drops all that is here of a version, pinned or not.
-pub(crate) fn forget(ground: &Ground, cached: &Arc<Cached>) -> Result<u64> {
-    drop_below(ground, cached, u64::MAX)
-}
-
-fn drop_below(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Result<u64> {
     // The last stripe may be short.
     let is_all = cached.size() <= below;
     let end = if is_all { u64::MAX } else { below / (STRIPE_GRANULES * GRANULE_BYTES) };
@@ -134,6 +125,16 @@ fn drop_below(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Result<u64> 
     let stripes = guard.body().presence.stripes().into_iter().map(|used| used.stripe);
     let stripes: Vec<u64> = stripes.filter(|stripe| *stripe < end).collect();
     guard.drop_all_of(&turn, &stripes)
+}
+
+/// All that is here of a version is wrong: nobody reads it here any more, nor learns of it. Pinned or not.
+pub(crate) fn forget(ground: &Ground, cached: &Arc<Cached>) -> Result<u64> {
+    let turn = ground.turn();
+    let guard = cached.guard("forget")?;
+    let presence = &guard.body().presence;
+    let stripes = presence.stripes().into_iter().map(|used| used.stripe);
+    let granules: Vec<u64> = stripes.flat_map(|stripe| presence.present_in(stripe)).collect();
+    guard.disown(&turn, &granules)
 }
 
 /// Drops all that is here of a version because somebody asked for that.

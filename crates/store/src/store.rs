@@ -274,7 +274,9 @@ impl Store {
         self.shared.ground.db.pinned_bytes()
     }
 
-    /// Drops all that is here of a version whose bytes turned out to be wrong, pinned or not.
+    /// Drops all that is here of a version whose bytes turned out to be wrong, pinned or not. Where another
+    /// process has it open they stay on the disk, but nobody reads them here nor learns of them any more;
+    /// what that process has learned of them before it keeps.
     pub fn forget(&self, cached: &Arc<Cached>) -> Result<u64> {
         collect::forget(&self.shared.ground, cached)
     }

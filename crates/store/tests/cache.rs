@@ -348,6 +348,34 @@ fn the_turn_of_a_process_that_is_gone_is_free() {
 }
 
 #[test]
+fn wrong_bytes_are_forgotten_while_another_process_has_the_file() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let content = bytes(1, 0, 3 * GRANULE);
+    let one = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    let other = there.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    one.fill(0, &bytes(2, 0, 2 * GRANULE)).unwrap();
+    here.checkpoint().unwrap();
+    assert_eq!(here.forget(&one).unwrap(), 2 * GRANULE_BYTES);
+
+    let all = range(0, 3 * GRANULE);
+    assert_eq!(one.missing(all), Some(all));
+    assert!(!one.read(0, &mut [0; 10]).unwrap());
+    here.checkpoint().unwrap();
+    let third = folder.open();
+    let late = third.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    third.learn(&late, all).unwrap();
+    there.learn(&other, all).unwrap();
+    for cached in [&late, &other] {
+        assert_eq!(cached.missing(all), Some(all));
+    }
+    fill(&one, &content, all);
+    here.record(&one).unwrap();
+    there.learn(&other, all).unwrap();
+    assert_eq!(read(&other, 0, 3 * GRANULE), content);
+}
+
+#[test]
 fn two_processes_share_what_they_fetched() {
     let folder = Folder::new();
     let (one, two) = (folder.open(), folder.open());
