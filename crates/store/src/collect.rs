@@ -12,17 +12,18 @@ use crate::granule::{GRANULE_BYTES, STRIPE_GRANULES};
 use crate::ground::Ground;
 use crate::layout::VersionName;
 use crate::lock::Mode;
+use crate::state::versions::IdlePage;
 use crate::strangers;
 use crate::table::{Table, is_idle};
 
-/// How many unused versions of each habit are looked at in one step.
+/// How many unused versions of each habit are looked at in one round.
 const IDLE_VERSIONS_MAX: u32 = 256;
 
 /// An incomplete file that takes more than this is dropped by stripes, a smaller one whole.
 const WHOLE_BYTES_MAX: u64 = 128 << 20;
 
-/// How often younger files are dropped instead of those that others do not let go of.
-const ROUNDS_MAX: usize = 8;
+/// How often younger files are looked for because older ones are in use, here or in another process.
+const ROUNDS_MAX: usize = 64;
 
 /// What came of a wish to drop a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,31 +52,45 @@ pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
     if let Err(error) = table.save() {
         tracing::warn!(%error, "cannot record what is in the cache");
     }
-    let mut found = match gather(table, ground) {
-        Ok(found) => found,
-        Err(error) => {
-            tracing::warn!(%error, "cannot look for what to drop from the cache");
-            return 0;
-        }
-    };
     let mut freed = 0;
-    for _ in 0..ROUNDS_MAX {
-        match round(table, ground, (&mut found, need_bytes - freed)) {
-            Ok((more, refused)) => {
-                freed += more;
-                if freed >= need_bytes || refused == 0 {
-                    break;
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot drop from the cache");
-                break;
-            }
-        }
-        // The next ones are younger: what is older is to go before them the next time.
-        ground.space.want_room();
+    if let Err(error) = collect_by_age(table, ground, (need_bytes, &mut freed)) {
+        tracing::warn!(%error, "cannot drop from the cache");
     }
     freed
+}
+
+/// Drops the oldest that can go, and then those that are behind others which are in use.
+fn collect_by_age(
+    table: &Table,
+    ground: &Ground,
+    (need_bytes, freed): (u64, &mut u64),
+) -> Result<()> {
+    let mut page = IdlePage::first();
+    let (closed, _) = gather_closed(table, ground, &mut page)?.unwrap_or_default();
+    let mut found = gather_open(table, ground, |_| true)?;
+    found.extend(closed);
+    for _ in 0..ROUNDS_MAX {
+        let (more, refused) = round(table, ground, (&mut found, need_bytes - *freed))?;
+        *freed += more;
+        if need_bytes <= *freed {
+            break;
+        }
+        if 0 < refused {
+            // The next ones are younger: what is older is to go before them the next time.
+            ground.space.want_room();
+            continue;
+        }
+        if 0 < *freed {
+            // That may do: many small files at a time would keep everyone waiting.
+            break;
+        }
+        let Some((closed, opened)) = gather_closed(table, ground, &mut page)? else { break };
+        found.extend(closed);
+        if !opened.is_empty() {
+            found.extend(gather_open(table, ground, |name| opened.contains(&name))?);
+        }
+    }
+    Ok(())
 }
 
 /// Drops what is to go first, about `need_bytes` of it, and takes it from what was found; how many bytes that freed, and
@@ -83,7 +98,7 @@ pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
 fn round(
     table: &Table,
     ground: &Ground,
-    (found, need_bytes): (&mut Vec<(Victim, Candidate)>, u64),
+    (found, need_bytes): (&mut Found, u64),
 ) -> Result<(u64, usize)> {
     let candidates: Vec<Candidate> = found.iter().map(|(_, candidate)| *candidate).collect();
     let mut chosen = evict::choose(&candidates, ground.stamp(), need_bytes);
@@ -175,9 +190,22 @@ fn is_on_disk(ground: &Ground, name: VersionName) -> Result<bool> {
     Ok(found.is_some())
 }
 
-fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {
-    let mut found = Vec::new();
-    for idle in ground.db.idle_versions(IDLE_VERSIONS_MAX)? {
+/// What could go.
+type Found = Vec<(Victim, Candidate)>;
+
+/// The next versions that are not open and could go as a whole, and the names of those that were opened
+/// because their stripes are to be weighed; `None` if there are no more.
+fn gather_closed(
+    table: &Table,
+    ground: &Ground,
+    page: &mut IdlePage,
+) -> Result<Option<(Found, Vec<VersionName>)>> {
+    let versions = ground.db.idle_versions(page, IDLE_VERSIONS_MAX)?;
+    if versions.is_empty() {
+        return Ok(None);
+    }
+    let (mut found, mut opened) = (Vec::new(), Vec::new());
+    for idle in versions {
         if table.lock().get(idle.name).is_some() {
             continue;
         }
@@ -190,20 +218,27 @@ fn gather(table: &Table, ground: &Ground) -> Result<Vec<(Victim, Candidate)>> {
             };
             found.push((Victim::Whole(idle.name), candidate));
         } else {
-            // Opened, its stripes are weighed below with those of the others.
             table.version(&idle.identity, idle.size)?;
+            opened.push(idle.name);
         }
     }
+    Ok(Some((found, opened)))
+}
+
+/// What could go of the versions that are open and `wanted`.
+fn gather_open(
+    table: &Table,
+    ground: &Ground,
+    wanted: impl Fn(VersionName) -> bool,
+) -> Result<Found> {
     let pinned = ground.db.pinned_names()?;
     let open = table.lock();
-    for cached in open.files().filter(|cached| !pinned.contains(&cached.name())) {
-        found.extend(victims_of(cached));
-    }
-    Ok(found)
+    let weighed = open.files().filter(|cached| wanted(cached.name()));
+    Ok(weighed.filter(|cached| !pinned.contains(&cached.name())).flat_map(victims_of).collect())
 }
 
 /// What of an open version could go. The caller holds the table.
-fn victims_of(cached: &Arc<Cached>) -> Vec<(Victim, Candidate)> {
+fn victims_of(cached: &Arc<Cached>) -> Found {
     let is_idle = is_idle(cached);
     let used = cached.used();
     let habit = habit(used.uses);
@@ -264,6 +299,9 @@ fn drop_whole(
         }
     }
     let refused = wanted - claimed.len();
+    if claimed.is_empty() {
+        return Ok((0, refused));
+    }
     let names: Vec<VersionName> = claimed.iter().map(|(name, ..)| *name).collect();
     ground.db.forget_versions(&names)?;
     let mut freed = 0;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use base::{Counter, ManualClock};
 use common::{Folder, GRANULE, bytes, complete, fill, kind, range, read, write};
-use quayfs_store::{Base, CacheLimit, Cached, Dropped, ErrorKind, GRANULE_BYTES};
+use quayfs_store::{Base, CacheLimit, Cached, Dropped, ErrorKind, GRANULE_BYTES, Store};
 
 const MIB: usize = 1 << 20;
 
@@ -168,6 +168,44 @@ fn files_in_use_are_never_dropped() {
     assert!(store.cached(&[b'f', 0], MIB as u64).unwrap().missing(range(0, MIB)).is_some());
     assert!(store.cached(&[b'f', 19], MIB as u64).unwrap().is_complete());
     assert!(disk_bytes(&folder) <= 4 * MIB as u64 + 65536);
+}
+
+#[test]
+fn younger_files_that_nobody_uses_go_where_many_older_ones_are_open() {
+    const BLOCK: usize = 4096;
+    let folder = Folder::new();
+    let clock = Arc::new(ManualClock::default());
+    let store = folder.open_by(&clock, CacheLimit::Bytes(360 * BLOCK as u64));
+    let open = |kind: u8, number: u32| {
+        let identity = [&[kind][..], &number.to_le_bytes()].concat();
+        complete(&store, &identity, &bytes(kind, 0, BLOCK))
+    };
+    let mut held: Vec<_> = (0..260).map(|number| open(b'h', number)).collect();
+    (0..100).for_each(|number| drop(open(b'c', number)));
+    clock.advance(Duration::from_mins(1));
+    store.checkpoint().unwrap();
+    assert_eq!(store.usage().unwrap().cached_bytes, 360 * BLOCK as u64);
+    held.extend((0..100).map(|number| open(b'n', number)));
+    assert!(held.iter().all(|cached| cached.is_complete()));
+    assert_eq!(disk_bytes(&folder), 360 * BLOCK as u64);
+}
+
+#[test]
+fn younger_files_go_where_many_older_ones_are_open_in_another_process() {
+    const BLOCK: usize = 4096;
+    let folder = Folder::new();
+    let open = || folder.open_with(CacheLimit::Bytes(360 * BLOCK as u64), "boot 1");
+    let (here, there) = (open(), open());
+    let open = |store: &Store, kind: u8, number: u32| {
+        let identity = [&[kind][..], &number.to_le_bytes()].concat();
+        complete(store, &identity, &bytes(kind, 0, BLOCK))
+    };
+    let _held: Vec<_> = (0..260).map(|number| open(&there, b'h', number)).collect();
+    there.checkpoint().unwrap();
+    (0..50).for_each(|number| drop(open(&here, b'c', number)));
+    let held: Vec<_> = (0..95).map(|number| open(&here, b'n', number)).collect();
+    assert!(held.iter().all(|cached| cached.is_complete()));
+    assert!(disk_bytes(&folder) <= 360 * BLOCK as u64);
 }
 
 #[test]

@@ -76,6 +76,20 @@ pub(crate) struct Idle {
     pub uses: u64,
 }
 
+/// How far the versions that could be evicted were looked at.
+#[derive(Debug)]
+pub(crate) struct IdlePage {
+    // The last use and the row of the last one, of those read once and of the others.
+    seen_to: [(i64, i64); 2],
+}
+
+impl IdlePage {
+    /// None was.
+    pub(crate) fn first() -> IdlePage {
+        IdlePage { seen_to: [(i64::MIN, i64::MIN); 2] }
+    }
+}
+
 impl Db {
     /// Reads what is known of the version `name`.
     pub(crate) fn version(&self, name: VersionName) -> Result<Option<VersionRow>> {
@@ -171,19 +185,21 @@ impl Db {
         })
     }
 
-    /// The versions longest not used: up to `limit` of those read once and as many of the others.
-    pub(crate) fn idle_versions(&self, limit: u32) -> Result<Vec<Idle>> {
+    /// The next versions longest not used, behind those of the pages before: up to `limit` of those read
+    /// once and as many of the others, but for pinned ones.
+    pub(crate) fn idle_versions(&self, page: &mut IdlePage, limit: u32) -> Result<Vec<Idle>> {
         self.read("list idle versions", |connection| {
             let mut statement = connection.prepare_cached(
-                "SELECT name, identity, size, disk_bytes, granules, last_use, uses FROM versions
-                 WHERE (uses > 1) = ?1 AND disk_bytes > 0
-                     AND name NOT IN (SELECT name FROM pinned) ORDER BY last_use LIMIT ?2",
+                "SELECT name, identity, size, disk_bytes, granules, last_use, uses, id FROM versions
+                 WHERE (uses > 1) = ?1 AND disk_bytes > 0 AND (last_use, id) > (?2, ?3)
+                     AND name NOT IN (SELECT name FROM pinned) ORDER BY last_use, id LIMIT ?4",
             )?;
             let mut found = Vec::new();
-            for often in [0, 1] {
-                let rows = statement.query_map(params![often, limit], idle_of)?;
-                for row in rows {
-                    found.push(row?);
+            for (often, (last_use, id)) in (0..).zip(&mut page.seen_to) {
+                let mut rows = statement.query(params![often, *last_use, *id, limit])?;
+                while let Some(row) = rows.next()? {
+                    (*last_use, *id) = (row.get(5)?, row.get(7)?);
+                    found.push(idle_of(row)?);
                 }
             }
             Ok(found)
