@@ -331,18 +331,19 @@ impl Cached {
         }
     }
 
-    /// What of it the database does not know, if anything; that counts as recorded from now on.
+    /// What of it the database does not know, if anything, and how much of that has come to the disk;
+    /// that counts as recorded from now on.
     ///
     /// The turn is held until they are: nobody may drop granules in between.
-    pub(crate) fn take_news(&self, _turn: &Turn<'_>) -> Option<VersionNews<'_>> {
+    pub(crate) fn take_news(&self, _turn: &Turn<'_>) -> Option<(VersionNews<'_>, u64)> {
         let is_use_unsaved = self.is_use_unsaved.swap(false, Ordering::AcqRel);
         let body = self.here("save").ok()?;
-        let pieces = body.presence.take_unsaved();
-        if pieces.is_empty() && !is_use_unsaved {
+        let (pieces, come_bytes) = body.presence.take_unsaved();
+        if pieces.is_empty() && come_bytes == 0 && !is_use_unsaved {
             return None;
         }
         let Use { last_use, uses } = self.used();
-        Some(VersionNews {
+        let news = VersionNews {
             name: self.name,
             identity: Cow::Borrowed(&self.identity),
             size: self.size,
@@ -350,14 +351,16 @@ impl Cached {
             last_use,
             uses,
             pieces,
-        })
+        };
+        Some((news, come_bytes))
     }
 
     /// The database has not taken the news.
-    pub(crate) fn give_back_news(&self, news: &VersionNews<'_>) {
+    pub(crate) fn give_back_news(&self, news: &VersionNews<'_>, come_bytes: u64) {
         self.is_use_unsaved.store(true, Ordering::Release);
         if let Ok(body) = self.here("save") {
             body.presence.give_back_unsaved(&news.pieces);
+            body.presence.come_back(come_bytes);
         }
     }
 

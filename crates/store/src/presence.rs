@@ -23,6 +23,9 @@ pub(crate) struct Presence {
     present: AtomicU64,
     doubtful: AtomicU64,
     disk_bytes: AtomicU64,
+    // What has come here since it was told last: neither what was loaded nor what was learned. What went
+    // again meanwhile is among it.
+    come_bytes: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,7 @@ impl Presence {
             present: AtomicU64::new(0),
             doubtful: AtomicU64::new(0),
             disk_bytes: AtomicU64::new(0),
+            come_bytes: AtomicU64::new(0),
         }
     }
 
@@ -84,18 +88,16 @@ impl Presence {
         }
         for (at, sum) in row.present() {
             let granule = piece as u64 * PIECE_GRANULES + at as u64;
-            self.insert(granule, sum);
+            self.set(granule, sum);
             if standing == Standing::Doubtful {
                 let (stripe, bit) = self.stripe(granule);
                 stripe.doubtful.fetch_or(bit, Ordering::Release);
                 self.doubtful.fetch_add(1, Ordering::AcqRel);
             }
         }
-        let piece = self.piece(piece);
-        for stripe in &piece.stripes {
+        for stripe in &self.piece(piece).stripes {
             stripe.last_use.store(last_use, Ordering::Relaxed);
         }
-        piece.unsaved.store(false, Ordering::Release);
     }
 
     /// Takes over what another process has recorded of the granules `wanted` of a piece since it was loaded;
@@ -116,6 +118,8 @@ impl Presence {
         if 0 < added {
             let (piece, _) = granule::place(granule);
             self.piece(piece).unsaved.store(true, Ordering::Release);
+            // Later than that: what is told to have come is in the rows that are taken then.
+            self.come_bytes.fetch_add(added, Ordering::AcqRel);
         }
         added
     }
@@ -272,10 +276,12 @@ impl Presence {
         (first..end).filter(|&granule| self.has(granule)).collect()
     }
 
-    /// The pieces with news for the database; they count as saved from now on.
+    /// The pieces with news for the database, and how many bytes of the disk came with them; they count as
+    /// saved from now on.
     ///
     /// Doubtful granules are left out: the database knows them, and only it may vouch for them.
-    pub(crate) fn take_unsaved(&self) -> Vec<(usize, PieceV1)> {
+    pub(crate) fn take_unsaved(&self) -> (Vec<(usize, PieceV1)>, u64) {
+        let come_bytes = self.come_bytes.swap(0, Ordering::AcqRel);
         let mut pieces = Vec::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             let Some(piece) = piece.get() else { continue };
@@ -284,7 +290,7 @@ impl Presence {
                 pieces.push((at, self.row(at, piece)));
             }
         }
-        pieces
+        (pieces, come_bytes)
     }
 
     /// All pieces with something in them, as the database is to have them.
@@ -298,6 +304,11 @@ impl Presence {
         for (at, _) in rows {
             self.piece(*at).unsaved.store(true, Ordering::Release);
         }
+    }
+
+    /// As many bytes of the disk are not told to have come after all.
+    pub(crate) fn come_back(&self, come_bytes: u64) {
+        self.come_bytes.fetch_add(come_bytes, Ordering::AcqRel);
     }
 
     fn row(&self, at: usize, piece: &Piece) -> PieceV1 {
@@ -350,7 +361,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use base::ByteRange;
-    use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+    use proptest::prelude::{prop, prop_assert_eq, proptest};
 
     use super::{Presence, Standing};
     use crate::granule::{self, GRANULE_BYTES};
@@ -383,7 +394,9 @@ mod tests {
                 map.insert(granule, u32::try_from(granule).unwrap());
             }
             let again = Presence::empty(SIZE);
-            for (piece, row) in map.take_unsaved() {
+            let (pieces, come_bytes) = map.take_unsaved();
+            prop_assert_eq!(come_bytes, map.disk_bytes());
+            for (piece, row) in pieces {
                 again.load(piece, &row, Standing::Doubtful, 7);
             }
             prop_assert_eq!(again.disk_bytes(), map.disk_bytes());
@@ -391,7 +404,7 @@ mod tests {
             let doubtful: BTreeSet<u64> =
                 again.doubtful(whole).into_iter().map(|(granule, _)| granule).collect();
             prop_assert_eq!(&doubtful, &present);
-            prop_assert!(again.take_unsaved().is_empty());
+            prop_assert_eq!(again.take_unsaved(), (Vec::new(), 0));
         }
     }
 
@@ -403,6 +416,23 @@ mod tests {
         assert_eq!(map.remove(2999), GRANULE_BYTES);
         assert_eq!(map.remove(2999), 0);
         assert_eq!(map.disk_bytes(), 0);
+    }
+
+    #[test]
+    fn what_has_come_is_told_once_and_what_is_known_already_never() {
+        let map = Presence::empty(SIZE);
+        map.insert(1, 1);
+        let (pieces, come_bytes) = map.take_unsaved();
+        assert_eq!((pieces.len(), come_bytes), (1, GRANULE_BYTES));
+        map.insert(1, 1);
+        map.insert(2, 2);
+        let mut row = pieces[0].1.clone();
+        row.insert(3, 3);
+        assert_eq!(map.learn(0, &row, &(0..3000)), GRANULE_BYTES);
+        map.come_back(7);
+        let (pieces, come_bytes) = map.take_unsaved();
+        assert_eq!((pieces.len(), come_bytes), (1, 7 + GRANULE_BYTES));
+        assert_eq!(map.take_unsaved(), (Vec::new(), 0));
     }
 
     fn naive_missing(present: &BTreeSet<u64>, range: ByteRange) -> Option<ByteRange> {

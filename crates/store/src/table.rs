@@ -162,19 +162,22 @@ impl Table {
     pub(crate) fn save_files(&self, files: &[Arc<Cached>]) -> Result<()> {
         for batch in files.chunks(BATCH_FILES_MAX) {
             let turn = self.ground.turn();
-            let (sources, news): (Vec<&Arc<Cached>>, Vec<VersionNews<'_>>) =
-                batch.iter().filter_map(|cached| Some((cached, cached.take_news(&turn)?))).unzip();
+            let taken = batch.iter().filter_map(|cached| {
+                let (news, come_bytes) = cached.take_news(&turn)?;
+                Some(((cached, come_bytes), news))
+            });
+            let (sources, news): (Vec<(&Arc<Cached>, u64)>, Vec<VersionNews<'_>>) = taken.unzip();
             if news.is_empty() {
                 continue;
             }
             if let Err(error) = self.ground.db.save_versions(&news) {
-                for (cached, news) in sources.iter().zip(&news) {
-                    cached.give_back_news(news);
+                for ((cached, come_bytes), news) in sources.iter().zip(&news) {
+                    cached.give_back_news(news, *come_bytes);
                 }
                 return Err(error);
             }
             drop(turn);
-            self.ground.space.recorded(news.iter().map(VersionNews::disk_bytes).sum());
+            self.ground.space.recorded(sources.iter().map(|(_, come_bytes)| come_bytes).sum());
             self.ground.space.tell();
         }
         Ok(())

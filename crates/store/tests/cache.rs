@@ -507,6 +507,28 @@ fn processes_that_share_a_folder_keep_one_limit_together() {
 }
 
 #[test]
+fn what_is_not_recorded_counts_while_more_of_another_file_is_recorded_again_and_again() {
+    let folder = Folder::new();
+    let limit = 32 * GRANULE_BYTES;
+    let store = folder.open_with(CacheLimit::Bytes(limit), "boot 1");
+    let content = bytes(1, 0, 64 * GRANULE);
+    let [one, other] = [b"one", b"two"].map(|name| store.cached(name, 64 * GRANULE_BYTES).unwrap());
+    fill(&one, &content, range(0, 16 * GRANULE));
+    let mut granules = 0;
+    let full = loop {
+        let at = granules * GRANULE;
+        if let Err(error) = other.fill(at as u64, &content[at..at + GRANULE]) {
+            break error;
+        }
+        granules += 1;
+        store.record(&other).unwrap();
+        assert!(on_disk(&folder) <= limit, "after {granules}");
+    };
+    assert_eq!(full.kind, ErrorKind::Full);
+    assert_eq!(granules, 16);
+}
+
+#[test]
 fn a_folder_that_is_over_its_limit_is_brought_below_it() {
     let folder = Folder::new();
     let content = bytes(1, 0, MIB);

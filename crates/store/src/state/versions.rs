@@ -45,13 +45,6 @@ pub(crate) struct VersionNews<'a> {
     pub pieces: Vec<(usize, PieceV1)>,
 }
 
-impl VersionNews<'_> {
-    /// What is new of it takes so much of the disk.
-    pub(crate) fn disk_bytes(&self) -> u64 {
-        self.pieces.iter().map(|(piece, row)| piece_disk_bytes(*piece, row, self.size)).sum()
-    }
-}
-
 fn piece_disk_bytes(piece: usize, row: &PieceV1, size: u64) -> u64 {
     let first = piece as u64 * PIECE_GRANULES;
     row.present().map(|(at, _)| granule::disk_bytes(first + at as u64, size)).sum()
