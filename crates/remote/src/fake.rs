@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
-use base::{ByteRange, Timestamp};
+use base::{ByteRange, Timestamp, crc32c};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use parking_lot::Mutex;
@@ -50,7 +50,7 @@ pub struct Fake {
     traffic: Arc<Traffic>,
 }
 
-// Invariant: a version or an upload id is given out once.
+// Invariant: an upload id is given out once, and so is a version unless it is a checksum.
 #[derive(Debug, Default)]
 struct State {
     objects: BTreeMap<Key, Object>,
@@ -60,6 +60,8 @@ struct State {
     real_folders: bool,
     /// Whether listings tell metadata.
     tells_metadata: bool,
+    /// Whether versions are checksums.
+    sums_up: bool,
     /// What listings under way are of, where they are of one state of the bucket.
     listed: Option<Vec<BTreeMap<Key, Object>>>,
 }
@@ -123,6 +125,11 @@ impl Fake {
     /// From now on listings tell the metadata of objects, as some stores have it.
     pub fn tell_metadata(&self) {
         self.state.lock().tells_metadata = true;
+    }
+
+    /// From now on the same bytes are the same version, as etags mostly have it.
+    pub fn versions_are_checksums(&self) {
+        self.state.lock().sums_up = true;
     }
 
     /// From now on the pages of a listing are of the state in which its first page found the bucket,
@@ -263,9 +270,14 @@ impl State {
 
     fn write_alone(&mut self, key: &Key, bytes: Bytes, metadata: Metadata) -> Version {
         self.writes += 1;
-        let version = Version::new(&format!("v{}", self.writes));
-        let modified = time_of(self.writes);
         let size = bytes.len() as u64;
+        let version = if self.sums_up {
+            format!("{:08x}-{size}", crc32c(&bytes))
+        } else {
+            format!("v{}", self.writes)
+        };
+        let version = Version::new(&version);
+        let modified = time_of(self.writes);
         let meta = Meta { size, version: version.clone(), modified, metadata };
         self.objects.insert(key.clone(), Object { bytes, meta });
         version

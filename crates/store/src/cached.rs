@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use base::{ByteRange, Counter, crc32c};
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -39,6 +39,21 @@ pub struct Cached {
     is_use_counted: AtomicBool,
     // Whether `last_use` or `uses` changed since they were recorded.
     is_use_unsaved: AtomicBool,
+    // How many files of this process have their bytes here.
+    files: AtomicU32,
+}
+
+/// One file has its bytes in a version. Two have where the bucket got the same bytes under a name again,
+/// and who lost the name is still open.
+#[derive(Debug)]
+pub struct InUse {
+    cached: Arc<Cached>,
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.cached.files.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Whether the backing file is still this version's.
@@ -93,7 +108,19 @@ impl Cached {
             handed_out: AtomicU64::new(ground.stamp()),
             is_use_counted: AtomicBool::new(false),
             is_use_unsaved: AtomicBool::new(false),
+            files: AtomicU32::new(0),
         }
+    }
+
+    /// One more file has its bytes here, for as long as what is returned lives.
+    pub fn in_use(self: &Arc<Cached>) -> InUse {
+        self.files.fetch_add(1, Ordering::AcqRel);
+        InUse { cached: Arc::clone(self) }
+    }
+
+    /// Whether several files have their bytes here: none of them may change these in place.
+    pub fn is_shared(&self) -> bool {
+        1 < self.files.load(Ordering::Acquire)
     }
 
     /// The size of the version.

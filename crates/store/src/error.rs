@@ -31,7 +31,7 @@ pub enum ErrorKind {
     /// No room can be made. Reads go past the cache; writes wait for uploads, then fail.
     #[error("no space left on the local disk")]
     Full,
-    /// Another process, or the kernel, holds the file. Try again later or do without it.
+    /// Another process or file, or the kernel, holds the file. Try again later or do without it.
     #[error("the file is held by someone else")]
     Held,
     /// The file went to the other side, of cache and staging, or was given up. Look it up again.

@@ -58,7 +58,7 @@ mod table;
 mod waiting;
 
 pub use backing::{BackingFile, FetchTurn};
-pub use cached::Cached;
+pub use cached::{Cached, InUse};
 pub use check::{Flaw, Weight, check};
 pub use collect::Dropped;
 pub use error::{Error, ErrorKind, Result};

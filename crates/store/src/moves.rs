@@ -41,7 +41,8 @@ pub enum Base {
         /// How much of it, and so how long the staged file is at first.
         bytes: u64,
     },
-    /// The complete backing file of the version itself.
+    /// The complete backing file of the version itself, which no other file may have
+    /// [in use](Cached::in_use).
     Take(Arc<Cached>),
 }
 
@@ -127,6 +128,10 @@ pub(crate) fn take(
     let guard = cached.guard("take")?;
     if !guard.body().presence.is_complete() {
         return Err(cached.error(ErrorKind::Missing, "take"));
+    }
+    if cached.is_shared() {
+        // The claim tells of other processes only.
+        return Err(cached.error(ErrorKind::Held, "take"));
     }
     let moving = guard.moving()?;
     if !guard.claim(Mode::Exclusive)? {

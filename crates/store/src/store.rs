@@ -172,8 +172,8 @@ impl Store {
     /// A file for bytes that the bucket does not have yet. The note is for recovery: it comes back
     /// with the [`Orphan`].
     ///
-    /// [`Base::Take`] fails with [`Held`](crate::ErrorKind::Held) if another process uses the
-    /// version, and with [`Missing`](crate::ErrorKind::Missing) if not all of it is here.
+    /// [`Base::Take`] fails with [`Held`](crate::ErrorKind::Held) if another process or file
+    /// uses the version, and with [`Missing`](crate::ErrorKind::Missing) if not all of it is here.
     pub fn stage(&self, note: &[u8], base: Base) -> Result<Arc<Staged>> {
         let Shared { ground, table, .. } = &*self.shared;
         match base {

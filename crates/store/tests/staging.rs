@@ -327,6 +327,23 @@ fn a_version_that_another_process_uses_cannot_be_taken() {
 }
 
 #[test]
+fn a_version_in_which_another_file_has_its_bytes_cannot_be_taken() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let old = bytes(1, 0, GRANULE);
+    let cached = complete(&store, b"v", &old);
+    let (ours, other) = (cached.in_use(), store.cached(b"v", GRANULE_BYTES).unwrap().in_use());
+    assert!(cached.is_shared());
+    assert_eq!(kind(store.stage(b"n", Base::Take(Arc::clone(&cached)))), ErrorKind::Held);
+    assert_eq!(content_of(&cached), old);
+    drop(other);
+    let staged = store.stage(b"n", Base::Take(Arc::clone(&cached))).unwrap();
+    assert_eq!(content(&staged, &[]), old);
+    drop(ours);
+    assert_eq!(kind(cached.read(0, &mut [0; 1])), ErrorKind::Gone);
+}
+
+#[test]
 fn an_incomplete_version_cannot_be_taken() {
     let folder = Folder::new();
     let store = folder.open();

@@ -467,6 +467,7 @@ impl Vfs {
     /// Lets go of a file that is closed and published.
     pub(crate) fn retire(&self, file: &Arc<File>) {
         let Some(file) = self.files.retire(file) else { return };
+        file.state.write().retired();
         self.later.line.lock().forget(&file);
         self.end_stream(&file);
         if let Some(staged) = file.staged()

@@ -14,6 +14,7 @@ use crate::ahead::Stream;
 use crate::aimed::{Acknowledged, Times};
 use crate::errno::{Error, Result};
 use crate::io_mode::IoMode;
+use crate::source::Source;
 
 /// The right to change what is published of a file, and to seal it.
 #[derive(Debug)]
@@ -106,15 +107,15 @@ pub(crate) struct State {
 }
 
 /// Where the newest bytes of a file are.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Bytes {
     /// In the bucket; here as far as they were fetched.
-    Clean(Arc<Download>),
+    Clean(Source),
     /// Here only, or about to be: a staged file takes the writes.
     Staged {
         staged: Arc<Staged>,
         /// What shows through where nothing was written.
-        base: Option<Arc<Download>>,
+        base: Option<Source>,
     },
 }
 
@@ -278,7 +279,7 @@ impl File {
     pub(crate) fn base(&self) -> Option<Arc<Download>> {
         match &self.state.read().bytes {
             Bytes::Clean(_) => None,
-            Bytes::Staged { base, .. } => base.clone(),
+            Bytes::Staged { base, .. } => base.as_deref().cloned(),
         }
     }
 
@@ -469,15 +470,23 @@ impl State {
     pub(crate) fn follow(&mut self, moved: Arc<Download>) {
         match &mut self.bytes {
             Bytes::Clean(download) | Bytes::Staged { base: Some(download), .. } => {
-                *download = moved;
+                *download = moved.into();
             }
+            Bytes::Staged { base: None, .. } => {}
+        }
+    }
+
+    /// Nobody will use the file any more: whoever takes its version for writing disturbs nobody.
+    pub(crate) fn retired(&mut self) {
+        match &mut self.bytes {
+            Bytes::Clean(source) | Bytes::Staged { base: Some(source), .. } => source.let_go(),
             Bytes::Staged { base: None, .. } => {}
         }
     }
 
     /// The bucket has the bytes, and nobody writes them.
     pub(crate) fn clean(&mut self, download: Arc<Download>) {
-        self.bytes = Bytes::Clean(download);
+        self.bytes = Bytes::Clean(download.into());
         self.mapped = Mapped::Never;
     }
 

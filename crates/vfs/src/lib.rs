@@ -38,6 +38,7 @@ mod publishing;
 mod recover;
 mod relief;
 mod set_id;
+mod source;
 mod stream;
 mod trail;
 mod vfs;

@@ -12,6 +12,7 @@ use transfer::Download;
 use crate::aimed::Origin;
 use crate::errno::Result;
 use crate::file::{Bytes, File};
+use crate::source::Source;
 use crate::vfs::Vfs;
 
 /// How much of a base is taken at a time, and how many times at once.
@@ -87,13 +88,14 @@ impl Vfs {
     ) {
         let Bytes::Staged { staged, base } = bytes else { return };
         let lacks = ByteRange::new(0, staged.size()).and_then(|all| staged.missing(all));
-        *base = lacks.map(|_| match self.download(identity, size, extents.clone()) {
+        let source = lacks.map(|_| match self.download(identity, size, extents.clone()) {
             Ok(download) => download,
             Err(error) => {
                 tracing::warn!(%error, "a published version has no place in the cache");
                 Download::uncached(&self.fetcher, (identity, size), extents)
             }
         });
+        *base = source.map(Source::from);
     }
 }
 

@@ -228,6 +228,31 @@ fn a_file_open_in_passthrough_is_truncated() {
 }
 
 #[test]
+fn a_replaced_file_that_is_open_is_not_edited_with_a_new_one_of_the_same_bytes() {
+    let (bucket, mount) = mounted();
+    let (file, copy) = (mount.join("file"), mount.join("copy"));
+    let bytes = noise(3, 1 << 20);
+    bucket.put("file", &bytes);
+    wait::until("the object to appear", TTL, || file.exists());
+    assert!(fs::read(&file).unwrap() == bytes, "the first read");
+    let mount = mount.umount().mount();
+    let first = opened_in_passthrough(&mount);
+    fs::copy(&file, &copy).unwrap();
+    fs::rename(&copy, &file).unwrap();
+    let writer = OpenOptions::new().read(true).write(true).open(&file).unwrap();
+    assert!(read_at(&writer, 0, 2 << 20).unwrap() == bytes, "the copy");
+    writer.write_all_at(b"edit", 0).unwrap();
+    assert!(read_at(&first, 0, 2 << 20).unwrap() == bytes, "after an edit of the new file");
+    writer.set_len(1000).unwrap();
+    assert!(read_at(&first, 0, 2 << 20).unwrap() == bytes, "after the new file was cut");
+    close(writer).unwrap();
+    let edited = [b"edit", &bytes[4..1000]].concat();
+    assert!(bucket.get("file").unwrap() == edited, "the object");
+    assert!(fs::read(&file).unwrap() == edited, "a new reader");
+    assert!(read_at(&first, 0, 2 << 20).unwrap() == bytes, "after the close");
+}
+
+#[test]
 fn what_is_written_through_a_mapping_beside_a_reader_is_uploaded() {
     let (bucket, mount, mut bytes) = cached(&[]);
     let reader = opened_in_passthrough(&mount);

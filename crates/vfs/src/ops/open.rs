@@ -251,7 +251,7 @@ impl Vfs {
         // A file without an identity has bytes here only, so it would be in use.
         let identity = content.identity.ok_or(Error::Call(Errno::ESTALE))?;
         let download = self.download(&identity, content.size, content.extents)?;
-        Ok(File::new(ino, Bytes::Clean(download), Overwrite::Yields))
+        Ok(File::new(ino, Bytes::Clean(download.into()), Overwrite::Yields))
     }
 
     fn open_entered(
@@ -352,7 +352,9 @@ impl Vfs {
     fn whole_file(&self, state: &State) -> (Whole, Option<Arc<BackingFile>>) {
         let (here, whole) = match (&state.bytes, state.name) {
             (Bytes::Clean(download), Named::Yes) => {
-                (Whole::Clean, download.cached().and_then(|cached| cached.passthrough()))
+                // A writer may join, and has to have it for himself.
+                let ours = download.cached().filter(|cached| !cached.is_shared());
+                (Whole::Clean, ours.and_then(|cached| cached.passthrough()))
             }
             (Bytes::Staged { staged, .. }, Named::Yes) => {
                 let taken = staged.to_read().filter(|file| self.is_taken(file));
@@ -391,7 +393,8 @@ impl Vfs {
         }
         if whole {
             match self.stage_in_place(file, &mut state) {
-                // Another mount of this host uses it: it is only a base then.
+                // Another mount of this host uses it, or a file that lost its name to this one: it is only a
+                // base then.
                 Err(Error::Store(error)) if error.kind == ErrorKind::Held => {}
                 done => return done,
             }
@@ -401,7 +404,7 @@ impl Vfs {
         let bytes = cached.size();
         let note = self.note_of(file, state.name, "")?;
         let staged = self.store.stage(&note, Base::Over { cached, bytes })?;
-        let base = Some(Arc::clone(download));
+        let base = Some(Arc::clone(download).into());
         state.bytes = Bytes::Staged { staged, base };
         Ok(())
     }

@@ -3,7 +3,7 @@
 use base::{Errno, Ino};
 use bytes::Bytes;
 use namespace::RenameMode;
-use quayfs_vfs::Access;
+use quayfs_vfs::{Access, Pages};
 use remote::fake::Op;
 use remote::{ErrorKind, Key, Metadata};
 
@@ -111,6 +111,50 @@ async fn a_file_removed_or_replaced_while_open_is_read_to_the_end_and_then_nothi
         assert_eq!(kept, 0, "{:?}", world.bucket.keys());
     }
     assert_eq!(world.object("c").unwrap(), &b"other"[..]);
+}
+
+/// As on S3, the version of an object is a checksum of its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_a_replaced_file_open_sees_no_edit_of_a_new_one_with_the_same_bytes() {
+    for read_first in [false, true] {
+        let world = World::new();
+        world.bucket.versions_are_checksums();
+        let old = vec![7; 300_000];
+        for key in ["f", "t"] {
+            world.bucket.insert(&Key::from(key), old.clone(), Metadata::new());
+        }
+        let ino = world.lookup("f").await;
+        let cold = world.open(ino, Access::Read).await;
+        assert!(world.vfs().read(cold.handle, 0, 400_000).await.unwrap() == old);
+        world.vfs.release(cold.handle).unwrap();
+        let first = world.open(ino, Access::Read).await;
+        assert!(matches!(first.pages, Pages::Backing(_)), "{first:?}");
+        let (from, to) = ((Ino::ROOT, name("t")), (Ino::ROOT, name("f")));
+        world.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+
+        let ino = world.lookup("f").await;
+        let mut opened = Vec::new();
+        if read_first {
+            opened.push(world.open(ino, Access::Read).await);
+            assert!(!matches!(opened[0].pages, Pages::Backing(_)), "no writer could join");
+        }
+        opened.push(world.open(ino, Access::ReadWrite).await);
+        for new in &opened {
+            assert!(world.vfs().read(new.handle, 0, 400_000).await.unwrap() == old);
+        }
+        world.write(opened[opened.len() - 1].handle, 5, b"edit").await;
+        for new in opened {
+            assert_eq!(world.vfs().read(new.handle, 4, 6).await.unwrap(), b"\x07edit\x07");
+            world.vfs().flush(new.handle, ME).await.unwrap();
+            world.vfs.release(new.handle).unwrap();
+        }
+        assert!(world.vfs().read(first.handle, 0, 400_000).await.unwrap() == old);
+        assert_eq!(world.object("f").unwrap()[4..10], b"\x07edit\x07"[..]);
+        world.vfs.release(first.handle).unwrap();
+        let last = world.open(ino, Access::Read).await;
+        assert!(matches!(last.pages, Pages::Backing(_)), "{last:?}");
+        world.vfs.release(last.handle).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
