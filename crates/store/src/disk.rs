@@ -268,12 +268,16 @@ impl Disk {
     }
 
     /// How much room the file system of `path` has.
-    #[expect(clippy::unused_self, reason = "all calls go through the disk")]
+    #[cfg_attr(
+        not(feature = "testing"),
+        expect(clippy::unused_self, reason = "all calls go through the disk")
+    )]
     pub(crate) fn room(&self, path: &Path) -> io::Result<Room> {
         let stat = rustix::fs::statvfs(path)?;
-        Ok(Room {
-            free_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-            total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
-        })
+        let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
+        #[cfg(feature = "testing")]
+        let free_bytes =
+            self.faults.as_ref().map_or(free_bytes, |faults| faults.told_room().min(free_bytes));
+        Ok(Room { free_bytes, total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize) })
     }
 }

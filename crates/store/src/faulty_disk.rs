@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Faults {
     // How many more bytes may be written before the disk is full.
     room_bytes: AtomicU64,
+    // How much room it says that it has, at most.
+    told_bytes: AtomicU64,
     renames_fail: AtomicBool,
     // How many bytes of files were read.
     read_bytes: AtomicU64,
@@ -19,6 +21,7 @@ impl Faults {
     pub fn new() -> Faults {
         Faults {
             room_bytes: AtomicU64::new(u64::MAX),
+            told_bytes: AtomicU64::new(u64::MAX),
             renames_fail: AtomicBool::new(false),
             read_bytes: AtomicU64::new(0),
         }
@@ -27,6 +30,16 @@ impl Faults {
     /// The disk is full after `bytes` more bytes. The write that does not fit is cut short.
     pub fn full_after(&self, bytes: u64) {
         self.room_bytes.store(bytes, Ordering::SeqCst);
+    }
+
+    /// The disk says that it has room for so many bytes at most, whatever it takes.
+    pub fn tell_room(&self, bytes: u64) {
+        self.told_bytes.store(bytes, Ordering::SeqCst);
+    }
+
+    /// How much room it says that it has, at most.
+    pub(crate) fn told_room(&self) -> u64 {
+        self.told_bytes.load(Ordering::SeqCst)
     }
 
     /// So many bytes went from the disk, which may be written again.
@@ -44,6 +57,7 @@ impl Faults {
     /// Nothing goes wrong any more.
     pub fn heal(&self) {
         self.room_bytes.store(u64::MAX, Ordering::SeqCst);
+        self.told_bytes.store(u64::MAX, Ordering::SeqCst);
         self.renames_fail.store(false, Ordering::SeqCst);
     }
 

@@ -283,6 +283,21 @@ impl File {
         }
     }
 
+    /// The staged file, and where what it lacks is fetched from, if there is anything of that.
+    pub(crate) fn staged_over(&self) -> Option<(Arc<Staged>, Arc<Download>)> {
+        match &self.state.read().bytes {
+            Bytes::Staged { staged, base: Some(base) } => {
+                Some((Arc::clone(staged), Arc::clone(base)))
+            }
+            Bytes::Staged { base: None, .. } | Bytes::Clean(_) => None,
+        }
+    }
+
+    /// Whether what it lacks is still fetched from `base`.
+    pub(crate) fn is_based_on(&self, base: &Arc<Download>) -> bool {
+        self.base().is_some_and(|current| Arc::ptr_eq(&current, base))
+    }
+
     /// Whether its bytes are still those of `download`, and read from there.
     pub(crate) fn is_read_from(&self, download: &Arc<Download>) -> bool {
         match &self.state.read().bytes {

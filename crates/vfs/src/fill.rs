@@ -7,7 +7,7 @@ use store::Staged;
 use transfer::Download;
 
 use crate::errno::{Error, Result};
-use crate::file::{Bytes, File};
+use crate::file::File;
 use crate::vfs::Vfs;
 
 /// How much of the base is taken over at a time.
@@ -20,12 +20,7 @@ impl Vfs {
     /// Takes what `range` of the staged file lacks from its base.
     pub(crate) async fn fill(&self, file: &File, range: ByteRange) -> Result<()> {
         for _ in 0..FILL_TRIES_MAX {
-            let (staged, base) = match &file.state.read().bytes {
-                Bytes::Staged { staged, base: Some(base), .. } => {
-                    (Arc::clone(staged), Arc::clone(base))
-                }
-                Bytes::Staged { base: None, .. } | Bytes::Clean(_) => return Ok(()),
-            };
+            let Some((staged, base)) = file.staged_over() else { return Ok(()) };
             match fill_from(&staged, &base, range).await {
                 // The base is in another object now.
                 Err(_) if file.is_read_elsewhere(base.identity()) => {}

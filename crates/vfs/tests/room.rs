@@ -150,6 +150,33 @@ async fn a_full_disk_gets_room_from_the_file_that_is_about_to_be_written_on() {
     assert!(world.object("a") == want);
 }
 
+/// Also where the object that comes of it is the same version: then the base can still be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_past_a_full_disk_while_the_file_is_published_gets_all_that_was_asked_for() {
+    for is_same in [false, true] {
+        let world = limited(S3, 1 << 40);
+        world.bucket.versions_are_checksums();
+        let mut want = pattern(16 * PART);
+        world.bucket.insert(&Key::from("a"), want.clone(), Metadata::new());
+        let handle = world.open("a", Access::ReadWrite).await;
+        let (start, end) = (usize::try_from(PART).unwrap(), usize::try_from(2 * PART).unwrap());
+        if !is_same {
+            want[start..end].fill(9);
+        }
+        world.write(handle, PART, &want[start..end]).await;
+        world.disk.tell_room(0);
+        let gate = world.bucket.hold(Op::Get);
+        let reading = tokio::spawn(world.vfs().read(handle, 0, u32::try_from(2 * PART).unwrap()));
+        gate.arrived(1).await;
+        world.vfs().fsync(handle).await.unwrap();
+        drop(gate);
+        let read = reading.await.unwrap().unwrap();
+        assert_eq!(read.len(), end, "same bytes: {is_same}");
+        assert!(read == want[..end] && world.object("a") == want);
+        world.close(handle).await.unwrap();
+    }
+}
+
 #[test]
 fn a_death_leaves_what_was_published_to_make_room_and_keeps_what_followed() {
     let want = pattern(21 * MIB);

@@ -21,9 +21,11 @@ impl Vfs {
         for _ in 0..READ_TRIES_MAX {
             match read_here(&file, offset, size)? {
                 Here::Bytes(bytes) => return Ok(bytes),
-                Here::Needs(range) if has_room_for(&file, range) => self.fill(&file, range).await?,
-                Here::Needs(_) => {
-                    if let Some(bytes) = self.read_around(&file, offset, size).await? {
+                Here::Needs { missing, .. } if has_room_for(&file, missing) => {
+                    self.fill(&file, missing).await?;
+                }
+                Here::Needs { wanted, .. } => {
+                    if let Some(bytes) = read_around(&file, wanted).await? {
                         return Ok(bytes);
                     }
                 }
@@ -39,33 +41,34 @@ impl Vfs {
     }
 }
 
-impl Vfs {
-    /// As [`Vfs::read`] of a staged file whose base has no room to be taken over: what it lacks goes to
-    /// the reader only. `None` if it is no such file any more.
-    async fn read_around(&self, file: &File, offset: u64, size: u32) -> Result<Option<Vec<u8>>> {
-        let (Some(staged), Some(base)) = (file.staged(), file.base()) else { return Ok(None) };
-        let mut bytes = Vec::new();
-        let wanted = ByteRange::at(offset, u64::from(size));
-        while let Some(rest) = wanted
-            .and_then(|range| ByteRange::new(range.start() + bytes.len() as u64, range.end()))
-            .and_then(|rest| rest.below(staged.size()))
-        {
-            let missing = staged.missing(rest).and_then(|missing| missing.intersection(rest));
-            match missing {
-                Some(missing) if missing.start() == rest.start() => {
-                    bytes.extend(base.read(missing).await?);
-                }
-                Some(_) | None => {
-                    let end = missing.map_or(rest.end(), ByteRange::start);
-                    let here = ByteRange::new(rest.start(), end).expect("it is not missing");
-                    // Others may have cut it, or published it.
-                    let Some(here) = staged.bytes(here)? else { return Ok(None) };
-                    bytes.extend(here);
+/// All of `wanted` of a staged file whose base has no room to be taken over: what it lacks goes to the reader
+/// only. `None` if its bytes are elsewhere by now, or fewer.
+async fn read_around(file: &File, wanted: ByteRange) -> Result<Option<Vec<u8>>> {
+    let Some((staged, base)) = file.staged_over() else { return Ok(None) };
+    let mut bytes = Vec::new();
+    while let Some(rest) = ByteRange::new(wanted.start() + bytes.len() as u64, wanted.end()) {
+        let missing = staged.missing(rest).and_then(|missing| missing.intersection(rest));
+        let part = match missing {
+            Some(missing) if missing.start() == rest.start() => match base.read(missing).await {
+                // It was published meanwhile, and the base with it: the object is another one.
+                Err(_) if !file.is_based_on(&base) => return Ok(None),
+                read => read?,
+            },
+            Some(_) | None => {
+                let end = missing.map_or(rest.end(), ByteRange::start);
+                let here = ByteRange::new(rest.start(), end).expect("it is not missing");
+                match staged.bytes(here) {
+                    Ok(Some(bytes)) if bytes.len() as u64 == here.len() => bytes,
+                    // It was cut: what is at the end is not what the reader was to have.
+                    Ok(_) => return Ok(None),
+                    Err(error) if error.kind == store::ErrorKind::Gone => return Ok(None),
+                    Err(error) => return Err(error.into()),
                 }
             }
-        }
-        Ok(Some(bytes))
+        };
+        bytes.extend(part);
     }
+    Ok(Some(bytes))
 }
 
 /// Whether what a reader needs of the base of a file may stay in it.
@@ -82,8 +85,8 @@ enum Here {
     Bytes(Vec<u8>),
     /// In a version that is fetched as it is read.
     Clean(Arc<transfer::Download>, ByteRange),
-    /// Partly in the base of a staged file.
-    Needs(ByteRange),
+    /// Partly in the base of a staged file, which has what is missing.
+    Needs { missing: ByteRange, wanted: ByteRange },
 }
 
 fn read_here(file: &File, offset: u64, size: u32) -> Result<Here> {
@@ -103,7 +106,7 @@ fn read_here(file: &File, offset: u64, size: u32) -> Result<Here> {
             let mut buffer = vec![0; usize::try_from(range.len()).expect("a read fits in memory")];
             Ok(match staged.read(range.start(), &mut buffer)? {
                 Outcome::Done => Here::Bytes(buffer),
-                Outcome::Needs(range) => Here::Needs(range),
+                Outcome::Needs(missing) => Here::Needs { missing, wanted: range },
             })
         }
     }
