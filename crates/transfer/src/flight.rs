@@ -1,7 +1,7 @@
 //! One fetch under way, and how to wait for what it brings.
 
 use base::ByteRange;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::{Error, Result};
 
@@ -19,7 +19,8 @@ pub(crate) enum Urgency {
 pub(crate) struct Flight {
     range: ByteRange,
     progress: watch::Receiver<Progress>,
-    wanted: Notify,
+    /// Once it is, it stays so: whoever flies it may have to wait for its turn more than once.
+    wanted: watch::Sender<bool>,
 }
 
 /// How far a flight is.
@@ -41,10 +42,8 @@ pub(crate) struct Report {
 impl Flight {
     pub(crate) fn new(range: ByteRange, urgency: Urgency) -> (Flight, Report) {
         let (sender, receiver) = watch::channel(Progress::Until(range.start()));
-        let flight = Flight { range, progress: receiver, wanted: Notify::new() };
-        if urgency == Urgency::Demand {
-            flight.want();
-        }
+        let wanted = watch::Sender::new(urgency == Urgency::Demand);
+        let flight = Flight { range, progress: receiver, wanted };
         (flight, Report { progress: sender })
     }
 
@@ -54,12 +53,13 @@ impl Flight {
 
     /// Someone waits for this guess: it may overtake the others.
     pub(crate) fn want(&self) {
-        self.wanted.notify_one();
+        self.wanted.send_replace(true);
     }
 
-    /// Resolves once someone waits for it.
+    /// Resolves once someone waits for it, and from then on at once.
     pub(crate) async fn wanted(&self) {
-        self.wanted.notified().await;
+        let wanted = self.wanted.subscribe().wait_for(|wanted| *wanted).await.is_ok();
+        assert!(wanted, "the flight itself has the sender");
     }
 
     /// Waits until the part of `range` that is this flight's is in the store.
@@ -87,5 +87,27 @@ impl Report {
     /// Nothing more will come.
     pub(crate) fn failed(&self, error: Error) {
         self.progress.send_replace(Progress::Failed(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::ByteRange;
+    use futures::FutureExt as _;
+
+    use super::{Flight, Urgency};
+
+    #[test]
+    fn what_a_reader_waits_for_goes_before_guesses_however_often_it_has_to_wait_again() {
+        for urgency in [Urgency::Demand, Urgency::Guess] {
+            let (flight, _report) = Flight::new(ByteRange::new(0, 1).unwrap(), urgency);
+            if urgency == Urgency::Guess {
+                assert_eq!(flight.wanted().now_or_never(), None);
+                flight.want();
+            }
+            for _turn in 0..3 {
+                assert_eq!(flight.wanted().now_or_never(), Some(()), "{urgency:?}");
+            }
+        }
     }
 }
