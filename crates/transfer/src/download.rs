@@ -12,8 +12,8 @@ use tracing::Instrument as _;
 use crate::alone::{fetch_alone, turns};
 use crate::fetch::sources;
 use crate::flight::{Flight, Report, Urgency};
-use crate::readahead::Ahead;
-use crate::reads::{Found, Reads, Wish};
+use crate::readahead::{Ahead, Found};
+use crate::reads::{Reads, Wish};
 use crate::schedule::Shared;
 use crate::{Fetcher, Result};
 

@@ -50,6 +50,13 @@ const SHORT_RUN_BYTES: u64 = 1 << 20;
 /// Fewer streams that ended say nothing of the next.
 const RUNS_MIN: u32 = 4;
 
+/// Whether what was read was here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Here,
+    Missing,
+}
+
 /// What a read is to the streams through its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
@@ -86,6 +93,8 @@ impl Runs {
 
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
+    /// Where the stream began.
+    from: u64,
     /// Where the stream goes on.
     next: u64,
     /// What it has read in a row.
@@ -104,6 +113,13 @@ impl Cursor {
             if 2 <= self.reads { (REORDER_BYTES, REORDER_BYTES) } else { (0, GAP_BYTES) };
         self.next.saturating_sub(back) <= read.start() && read.start() <= self.next + forth
     }
+
+    /// Whether all that was read is read once more from where that began, and has gone meanwhile. What only
+    /// comes late was not read yet.
+    fn begins_again_by(&self, (read, found): (ByteRange, Found)) -> bool {
+        let all_bytes = self.next - self.from;
+        found == Found::Missing && read.start() == self.from && all_bytes <= self.run_bytes
+    }
 }
 
 /// The streams through one file.
@@ -116,17 +132,25 @@ pub(crate) struct Cursors {
 
 impl Cursors {
     /// Accounts for one read of a file of `size` bytes.
-    pub(crate) fn on_read(&mut self, read: ByteRange, size: u64, limits: Limits) -> Follows {
+    pub(crate) fn on_read(
+        &mut self,
+        (read, found): (ByteRange, Found),
+        size: u64,
+        limits: Limits,
+    ) -> Follows {
         assert!(limits.window_bytes_min <= limits.window_bytes_max);
         assert!(limits.piece_bytes_min <= limits.piece_bytes_max);
         self.reads += 1;
         let now = self.reads;
-        let Some(cursor) = self.streams.iter_mut().find(|cursor| cursor.takes(read)) else {
+        let is_again = |cursor: &Cursor| cursor.begins_again_by((read, found));
+        let taken = self.streams.iter_mut().find(|cursor| cursor.takes(read));
+        let Some(cursor) = taken.filter(|cursor| !is_again(cursor)) else {
             // Who read last went elsewhere.
             let last = self.streams.iter().find(|cursor| cursor.moved_at + 1 == now);
             if let Some(last) = last {
                 self.runs.learn(last.run_bytes);
             }
+            self.streams.retain(|cursor| !is_again(cursor));
             self.begin(read);
             return Follows::None;
         };
@@ -152,6 +176,7 @@ impl Cursors {
         }
         let next = read.end();
         self.streams.push(Cursor {
+            from: read.start(),
             next,
             run_bytes: read.len(),
             reads: 1,
@@ -187,7 +212,7 @@ mod tests {
     use base::ByteRange;
     use proptest::prelude::{prop_assert, proptest};
 
-    use super::{Ahead, Cursors, Follows, Limits};
+    use super::{Ahead, Cursors, Follows, Found, Limits};
 
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
@@ -200,7 +225,7 @@ mod tests {
     };
 
     fn ahead(cursors: &mut Cursors, read: ByteRange, size: u64) -> Option<Ahead> {
-        match cursors.on_read(read, size, LIMITS) {
+        match cursors.on_read((read, Found::Missing), size, LIMITS) {
             Follows::Stream(ahead) => ahead,
             Follows::Behind | Follows::None => None,
         }

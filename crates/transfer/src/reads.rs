@@ -8,7 +8,7 @@ use store::GRANULE_BYTES;
 
 use crate::falls::Falls;
 use crate::habit::Habit;
-use crate::readahead::{Ahead, Cursors, Follows, Limits};
+use crate::readahead::{Ahead, Cursors, Follows, Found, Limits};
 
 /// A file is hot when it would have come as a whole in the time that its readers have waited for parts of it.
 /// A wait, with those for what is near that mostly follow, takes about this part of a second,
@@ -29,13 +29,6 @@ const TAIL_PART: u64 = 128;
 const TAIL_BYTES_MAX: u64 = 8 * GRANULE_BYTES;
 /// Smaller files are soon here anyway.
 const TAIL_FROM_BYTES: u64 = TAIL_PART * GRANULE_BYTES;
-
-/// Whether what was read was here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    Here,
-    Missing,
-}
 
 /// What to fetch.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +59,7 @@ impl Reads {
         size: u64,
         limits: Limits,
     ) -> Vec<Wish> {
-        match self.cursors.on_read(read, size, limits) {
+        match self.cursors.on_read((read, found), size, limits) {
             Follows::Stream(ahead) => {
                 self.habit.went_on(read);
                 ahead.map(Wish::Ahead).into_iter().collect()
@@ -131,8 +124,8 @@ mod tests {
     use base::ByteRange;
     use store::GRANULE_BYTES;
 
-    use super::{Found, HOT_BYTES_MAX, Reads, Wish};
-    use crate::readahead::Limits;
+    use super::{HOT_BYTES_MAX, Reads, Wish};
+    use crate::readahead::{Found, Limits};
 
     const MIB: u64 = 1 << 20;
     const LIMITS: Limits = Limits {
@@ -181,6 +174,28 @@ mod tests {
         }
         assert_eq!(wholes.first(), Some(&8));
         assert!(wholes.windows(2).all(|two| two[1] - two[0] == 8), "{wholes:?}");
+    }
+
+    #[test]
+    fn a_small_file_that_was_evicted_is_read_ahead_as_at_first() {
+        for size in [MIB, 4 * MIB, 9 * MIB / 2] {
+            let mut reads = Reads::default();
+            for pass in 0..6 {
+                let mut here = HashSet::new();
+                let mut waits = 0;
+                for granule in 0..size / GRANULE_BYTES {
+                    let read = ByteRange::at(granule * GRANULE_BYTES, GRANULE_BYTES).unwrap();
+                    let found = if here.contains(&granule) { Found::Here } else { Found::Missing };
+                    waits += u32::from(found == Found::Missing);
+                    for wish in reads.on_read((read, found), size, LIMITS) {
+                        let (Wish::Ahead(ahead) | Wish::Whole(ahead)) = wish;
+                        let (start, end) = (ahead.range.start(), ahead.range.end());
+                        here.extend(start / GRANULE_BYTES..end.div_ceil(GRANULE_BYTES));
+                    }
+                }
+                assert!(waits <= 2, "{waits} waits in pass {pass} of {size} bytes");
+            }
+        }
     }
 
     /// What is guessed when a file of `size` bytes is read first at `first`, and then at its beginning.
