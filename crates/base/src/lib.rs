@@ -17,6 +17,7 @@ mod range;
 mod rng;
 mod share;
 mod timing;
+mod unheard;
 
 pub use affinity::Affinity;
 pub use attr::{Attr, FileKind, Timestamp};
@@ -36,3 +37,4 @@ pub use range::ByteRange;
 pub use rng::Rng;
 pub use share::{Share, Shares};
 pub use timing::{Party, Timing};
+pub use unheard::Unheard;

@@ -9,7 +9,7 @@ use remote::{Identified, Limit, Remote};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use transfer::Tuned;
-use vfs::{Next, Unpublished, Vfs};
+use vfs::{Unpublished, Vfs};
 
 use crate::assemble::Assembled;
 use crate::config::{Changes, Config};
@@ -116,10 +116,7 @@ impl Volume {
 
     /// As [`Volume::drain`], for what is at or below `top`.
     pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
-        match self.vfs().sync_below(top).await {
-            Ok(unpublished) => unpublished,
-            Err(error) => vec![Unpublished { reason: error.to_string(), next: Next::TryAgain }],
-        }
+        self.vfs().sync_below(top).await
     }
 
     /// [`Volume::drain`] when nobody asks any more.

@@ -391,6 +391,15 @@ impl Namespace for Bucket {
         self.shared.unsent()
     }
 
+    fn take_given_up(&self, top: Ino) -> Vec<String> {
+        let place = self.shared.place_around(top);
+        place.map_or_else(Vec::new, |place| self.shared.outbox.take_unheard(&place))
+    }
+
+    fn has_given_up(&self, top: Ino) -> bool {
+        self.shared.place_around(top).is_some_and(|place| self.shared.outbox.has_unheard(&place))
+    }
+
     async fn settle(&self, ino: Ino) -> Result<NameGuard> {
         self.shared.settle_name(ino).await
     }

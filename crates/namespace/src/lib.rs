@@ -146,6 +146,19 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         Unsent::default()
     }
 
+    /// Why changes of names in the folder `top` and below it were given up after who made them was told that they
+    /// are made; of a file, those in its folder. Each is told once.
+    fn take_given_up(&self, top: Ino) -> Vec<String> {
+        let _ = top;
+        Vec::new()
+    }
+
+    /// Whether there are changes that [`Namespace::take_given_up`] would tell of.
+    fn has_given_up(&self, top: Ino) -> bool {
+        let _ = top;
+        false
+    }
+
     /// Removes the file `name`, from the bucket too when this returns. Returns its number; the node
     /// lives on without a name until forgotten.
     async fn unlink(&self, parent: Ino, name: &Name) -> Result<Ino>;

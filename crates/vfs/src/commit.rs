@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Counter, Errno};
+use base::{Counter, Errno, Ino};
 use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
@@ -18,7 +18,7 @@ use crate::errno::{Error, Result};
 use crate::file::{Announced, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
 use crate::publishing::Publishing;
-use crate::vfs::{Commit, Next, Unpublished, Vfs};
+use crate::vfs::{Commit, Unpublished, Vfs};
 
 /// A seal fails when writes make holes over the base faster than they are filled; each needs a new
 /// truncation, so a file that does this forever is broken, not busy.
@@ -55,10 +55,11 @@ impl Vfs {
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
+        unpublished.extend(self.take_given_up(Ino::ROOT));
         *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
-            unpublished.push(Unpublished { reason, next: Next::TryAgain });
+            unpublished.push(Unpublished::pending(reason));
         } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");

@@ -73,10 +73,14 @@ impl Vfs {
         }
     }
 
-    /// Whether a file in or below `folder` lost to somebody else's.
+    /// Whether a file in or below `folder` lost to somebody else's, or a change of a name there was given up, and
+    /// nobody was told of it yet.
     fn has_lost(&self, folder: Ino) -> bool {
-        let lost = self.lost.lock();
-        lost.values().any(|place| *place == folder || self.is_below(*place, folder))
+        let is_lost = {
+            let lost = self.lost.lock();
+            lost.values().any(|place| *place == folder || self.is_below(*place, folder))
+        };
+        is_lost || self.namespace.has_given_up(folder)
     }
 
     /// Whether `file` comes after something that the bucket will never have.
@@ -151,9 +155,19 @@ impl Vfs {
 }
 
 impl Unpublished {
+    /// It stays in the state folder.
+    pub(crate) fn pending(reason: String) -> Unpublished {
+        Unpublished { reason, next: Next::TryAgain }
+    }
+
     /// Its bytes are in the recovery folder.
     pub(crate) fn lost(reason: String) -> Unpublished {
         Unpublished { reason, next: Next::Lost }
+    }
+
+    /// It is a change of a name that is undone.
+    pub(crate) fn given_up(reason: String) -> Unpublished {
+        Unpublished { reason, next: Next::MakeAgain }
     }
 }
 
@@ -168,7 +182,6 @@ impl Committed {
             0 => None,
             files => Some(format!("{files} file(s) that come last were kept back for that")),
         };
-        let kept_back = kept_back.map(|reason| Unpublished { reason, next: Next::TryAgain });
-        failed.chain(kept_back).collect()
+        failed.chain(kept_back.map(Unpublished::pending)).collect()
     }
 }

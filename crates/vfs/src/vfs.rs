@@ -110,22 +110,24 @@ pub struct Pending {
     pub failures: Vec<String>,
 }
 
-/// A file that could not be published before the end.
+/// What could not be brought into the bucket before the end: a file, or a change of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpublished {
-    /// Which file, and why.
+    /// What, and why.
     pub reason: String,
     /// What its writer can do.
     pub next: Next,
 }
 
-/// What can be done about bytes that could not be published.
+/// What can be done about what is not in the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// It may go well another time.
     TryAgain,
     /// Others were there first: the bytes are in the recovery folder.
     Lost,
+    /// It was a change of a name, and is undone: whoever still wants it makes it again.
+    MakeAgain,
 }
 
 impl Vfs {

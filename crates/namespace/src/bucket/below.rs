@@ -19,6 +19,12 @@ impl Shared {
         let sent = self.outbox.sent(is_below).await;
         sent.and(self.sync_attributes_below(top).await)
     }
+
+    /// The path of the folder `top`, or of the one that it is in, if it has one.
+    pub(super) fn place_around(&self, top: Ino) -> Option<Vec<u8>> {
+        let state = self.state();
+        state.tree.names_of("path", state.tree.folder_around(top)).ok()
+    }
 }
 
 impl Tree {

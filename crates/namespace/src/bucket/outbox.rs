@@ -9,7 +9,7 @@
 //! Such a change keeps its place in the line of [`turns`](super::turns) until the bucket has it: who
 //! uploads a file or changes names at the same paths comes after it, all others go on. Until then the
 //! bucket's word on its name does not count. What fails is tried again for as long as the mount lives;
-//! what cannot go well is given up, and the name is again what the bucket says.
+//! what cannot go well is given up, and the name is again what the bucket says; who waits next hears of that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,7 @@ use super::make_soon::SEND_DELAY;
 use super::persist::Rest;
 use super::shared::Shared;
 use super::turns::Turn;
+use super::unsent::Trouble;
 use crate::{Error, ErrorKind, Unsent};
 
 /// Between tries of a change that failed.
@@ -77,7 +78,7 @@ impl Shared {
     }
 
     async fn carry_out(self: Arc<Self>, number: u64, made: Made, mut haste: watch::Receiver<u64>) {
-        let Made { dirs: _, mut change, records, place: (turn, wait), claims, room } = made;
+        let Made { dirs, mut change, records, place: (turn, wait), claims, room } = made;
         let began = self.clock.monotonic();
         turn.come(wait).await;
         self.pause(change.pause(), &mut haste).await;
@@ -99,7 +100,7 @@ impl Shared {
                 sent => break sent,
             }
         };
-        let trouble = outcome.err().map(|error| self.despair(&change, &error));
+        let trouble = outcome.err().map(|error| self.despair((&dirs, &change), &error));
         self.ledger.strike_soon(&records);
         self.outbox.end(number, trouble);
         // In this order: who comes next finds that the bucket's word counts again.
@@ -118,8 +119,8 @@ impl Shared {
         }
     }
 
-    /// The change cannot go well on this mount; returns what people are told.
-    fn despair(&self, change: &Change, error: &Error) -> String {
+    /// The change in the folders `dirs` cannot go well on this mount; returns what people are told.
+    fn despair(&self, (dirs, change): (&[Ino], &Change), error: &Error) -> Trouble {
         match change {
             Change::Rest(_) => {
                 tracing::error!(%error, "a change of names is left to the next mount");
@@ -133,7 +134,10 @@ impl Shared {
             | Change::MoveTree(_) => {
                 tracing::error!(%error, "a change of names is given up");
                 self.give_up(change);
-                format!("given up: {error}")
+                let state = self.state();
+                let place = |dir: &Ino| state.tree.names_of("path", *dir).ok();
+                let places = dirs.iter().filter_map(place).collect();
+                Trouble::GivenUp { words: format!("given up: {error}"), places }
             }
         }
     }
@@ -154,8 +158,8 @@ impl Change {
     }
 }
 
-fn left(error: &Error) -> String {
-    format!("left to the next mount: {error}")
+fn left(error: &Error) -> Trouble {
+    Trouble::Left(format!("left to the next mount: {error}"))
 }
 
 /// Whether the same may go well later.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use base::Ino;
+use base::{Ino, Unheard};
 use parking_lot::Mutex;
 use remote::Key;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -38,7 +38,19 @@ struct Pending {
     changes: BTreeMap<u64, Waiting>,
     /// Objects that are to be removed, and how many changes say so.
     leaving: HashMap<Key, usize>,
+    /// For people who look.
     given_up: Vec<String>,
+    /// For who waits.
+    unheard: Unheard,
+}
+
+/// Why a change that is over is not as it was to be.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The next mount is to make the rest of it, and who asked for it knows that it failed.
+    Left(String),
+    /// It is undone in the folders `places`, and who asked for it was told that it is made.
+    GivenUp { words: String, places: Vec<Vec<u8>> },
 }
 
 /// What is known of a change under way.
@@ -118,7 +130,7 @@ impl Outbox {
     }
 
     /// A change is over, and why, if it is not as it was to be.
-    pub(super) fn end(&self, number: u64, trouble: Option<String>) {
+    pub(super) fn end(&self, number: u64, trouble: Option<Trouble>) {
         let mut pending = self.pending.lock();
         let waiting = pending.changes.remove(&number).expect("it ends once");
         if let Some(key) = waiting.leaving
@@ -129,17 +141,26 @@ impl Outbox {
                 pending.leaving.remove(&key);
             }
         }
-        pending.given_up.extend(trouble);
-        pending.forget();
+        if let Some(trouble) = trouble {
+            pending.keep(trouble);
+        }
         drop(pending);
         self.news.send_modify(|news| *news += 1);
     }
 
     /// A change that is not under way here any more is not as it was to be.
-    pub(super) fn tell(&self, trouble: String) {
-        let mut pending = self.pending.lock();
-        pending.given_up.push(trouble);
-        pending.forget();
+    pub(super) fn tell(&self, trouble: Trouble) {
+        self.pending.lock().keep(trouble);
+    }
+
+    /// What was given up at `place` and below it, and nobody has waited for since.
+    pub(super) fn take_unheard(&self, place: &[u8]) -> Vec<String> {
+        self.pending.lock().unheard.take_below(place)
+    }
+
+    /// Whether there is something that [`Outbox::take_unheard`] would tell.
+    pub(super) fn has_unheard(&self, place: &[u8]) -> bool {
+        self.pending.lock().unheard.has_below(place)
     }
 
     /// Waits until what was changed so far in folders that are wanted is in the bucket, or one of it fails.
@@ -180,8 +201,16 @@ impl Outbox {
 }
 
 impl Pending {
-    /// Forgets the oldest of too many failures.
-    fn forget(&mut self) {
+    /// Remembers a failure; people who look are not told the oldest of too many.
+    fn keep(&mut self, trouble: Trouble) {
+        let words = match trouble {
+            Trouble::Left(words) => words,
+            Trouble::GivenUp { words, places } => {
+                self.unheard.add(places, words.clone());
+                words
+            }
+        };
+        self.given_up.push(words);
         let many = self.given_up.len().saturating_sub(GIVEN_UP_MAX);
         self.given_up.drain(..many);
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base::Ino;
 
-use crate::errno::Result;
 use crate::file::File;
 use crate::vfs::{Unpublished, Vfs};
 
@@ -17,13 +16,22 @@ const DEPTH_MAX: usize = 4096;
 impl Vfs {
     /// What was written so far to `top`, or to anything below it, is in the bucket when this
     /// returns, attributes too; but for what it returns.
-    pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Result<Vec<Unpublished>> {
+    pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Vec<Unpublished> {
         let committed = self.commit_in_order(self.staged_below(top), FILES_MAX).await;
         // The times of what was just uploaded are among the attributes.
-        self.namespace.sync_below(top).await?;
+        let synced = self.namespace.sync_below(top).await;
+        let mut unpublished = committed.unpublished();
         let unheard = std::mem::take(&mut *self.unheard.lock());
-        let unheard = unheard.into_iter().map(Unpublished::lost);
-        Ok(committed.unpublished().into_iter().chain(unheard).collect())
+        unpublished.extend(unheard.into_iter().map(Unpublished::lost));
+        unpublished.extend(self.take_given_up(top));
+        let failed = |error: namespace::Error| Unpublished::pending(error.to_string());
+        unpublished.extend(synced.err().map(failed));
+        unpublished
+    }
+
+    /// Changes of names at and below `top` that were given up, of which nobody was told yet.
+    pub(crate) fn take_given_up(&self, top: Ino) -> impl Iterator<Item = Unpublished> + use<> {
+        self.namespace.take_given_up(top).into_iter().map(Unpublished::given_up)
     }
 
     /// The files with bytes that the bucket may lack, of `top` and all below it.

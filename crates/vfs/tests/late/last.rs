@@ -9,7 +9,8 @@ use remote::{Key, Metadata};
 use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
 
-use super::{A_WHILE, DirtyLimit, Grave, ME, NODE, OWNER, Setup, World, killed, name};
+use super::vfs::Next;
+use super::{A_WHILE, DirtyLimit, Grave, ME, NODE, OWNER, RenameMode, Setup, World, killed, name};
 
 /// Looks at what must not happen.
 const LOOKS: usize = 20;
@@ -223,6 +224,45 @@ async fn what_comes_after_a_file_that_lost_goes_where_that_went_and_not_into_the
     let (world, recovered) = world.dies().await;
     assert_eq!((recovered.uploaded, recovered.waiting), (0, 0));
     assert_eq!(world.object("done").unwrap(), &b"2"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_name_that_was_given_up_who_waits_next_hears_and_what_comes_last_does_not_come() {
+    let world = World::new();
+    let (one, two) = (world.folder("one").await, world.folder("two").await);
+    world.vfs().lookup(one, name("old")).await.unwrap();
+    let gate = world.bucket.hold(Op::Copy);
+    world.bucket.fail_next(Op::Copy, remote::ErrorKind::Denied);
+    let (from, to) = ((one, name("old")), (one, name("new")));
+    world.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+    for folder in [one, two] {
+        world.closed_in(folder, "done", b"0").await;
+    }
+    drop(gate);
+    let told = world.vfs.sync_below(one).await;
+    let nexts: Vec<Next> = told.iter().map(|told| told.next).collect();
+    assert_eq!(nexts, [Next::Lost, Next::MakeAgain], "{told:?}");
+    assert!(told[1].reason.contains("one/"), "{told:?}");
+    assert!(world.object("one/old").is_some() && world.object("one/new").is_none());
+    assert_eq!((world.object("one/done"), world.recovery().len()), (None, 2));
+    assert_eq!(world.vfs.drain().await, []);
+    assert!(world.object("two/done").is_some());
+    // Who has heard of it may go on.
+    world.closed_in(one, "done", b"1").await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("one/done").unwrap(), &b"1"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_tells_of_a_name_that_was_given_up_once() {
+    let world = World::new();
+    world.put_elsewhere("a");
+    world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap();
+    world.bucket.fail_next(Op::Delete, remote::ErrorKind::Denied);
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    let told = world.vfs.drain().await;
+    assert!(told.len() == 1 && told[0].reason.contains('a'), "{told:?}");
+    assert_eq!(world.vfs.drain().await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

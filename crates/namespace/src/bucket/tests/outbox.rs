@@ -200,6 +200,30 @@ async fn a_change_that_the_bucket_refuses_is_taken_back_and_told() {
     let Unsent { changes, failures, .. } = bench.bucket.unsent();
     assert_eq!((changes, failures.len()), (0, 1));
     assert!(failures[0].contains('a'), "{failures:?}");
+    assert_eq!(bench.bucket.take_given_up(Ino::ROOT), failures);
+    assert_eq!(bench.bucket.take_given_up(Ino::ROOT), Vec::<String>::new(), "it was told");
+    assert_eq!(bench.bucket.unsent().failures, failures, "who looks sees it again");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_folder_hears_of_what_was_given_up_below_it_and_of_nothing_else() {
+    let bench = bench();
+    bench.put("d/e/a", "1");
+    bench.put("other/x", "1");
+    let (d, other) = (bench.ino(Ino::ROOT, "d").await, bench.ino(Ino::ROOT, "other").await);
+    let (e, x) = (bench.ino(d, "e").await, bench.ino(other, "x").await);
+    let a = bench.ino(e, "a").await;
+    bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+    bench.bucket.unlink(e, &name("a")).await.unwrap();
+    bench.bucket.sync_below(d).await.unwrap();
+    for elsewhere in [other, x] {
+        assert!(!bench.bucket.has_given_up(elsewhere));
+        assert_eq!(bench.bucket.take_given_up(elsewhere), Vec::<String>::new());
+    }
+    bench.bucket.forget(a);
+    assert!(bench.bucket.has_given_up(d) && bench.bucket.has_given_up(e));
+    assert_eq!(bench.bucket.take_given_up(d).len(), 1);
+    assert!(!bench.bucket.has_given_up(e) && !bench.bucket.has_given_up(Ino::ROOT));
 }
 
 /// What is done, and the objects before and after it.
