@@ -27,9 +27,6 @@ const SEAL_TRIES_MAX: usize = 100;
 /// Files that are committed at a time at the end; a store that is down keeps each for the deadline.
 const DRAIN_FILES_MAX: usize = 64;
 
-/// Losses that are remembered for who waits next; that there were any counts.
-const UNHEARD_MAX: usize = 64;
-
 /// Files up to this size are sealed on the thread that closes them: handing them to another costs more.
 const SEAL_HERE_BYTES_MAX: u64 = 256 << 10;
 
@@ -47,15 +44,13 @@ impl Vfs {
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
         let committed = self.commit_in_order(self.files.staged(), DRAIN_FILES_MAX).await;
         let mut unpublished = committed.unpublished();
-        let unheard = std::mem::take(&mut *self.unheard.lock());
-        unpublished.extend(unheard.into_iter().map(Unpublished::lost));
         // What was sent ahead for nothing goes, too.
         drop(self.ending.write().await);
         self.uploader.remove_left().await;
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
-        unpublished.extend(self.take_given_up(Ino::ROOT));
+        unpublished.extend(self.take_unheard(Ino::ROOT));
         *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
@@ -85,6 +80,8 @@ impl Vfs {
         upto: Upto,
     ) -> Result<()> {
         let _publishing = Publishing::begin(self, file);
+        // What is lost has no path any more.
+        let path = if upto == Upto::Now { None } else { self.namespace.path(file.ino()) };
         let mut committed = self.commit_once(file, turn, upto).await;
         for _ in 0..SEAL_TRIES_MAX {
             if !matches!(committed, Ok(Step::PublishedEarlier | Step::Moving)) {
@@ -108,6 +105,10 @@ impl Vfs {
                 if is_told {
                     file.state.write().overwrite = Overwrite::Yields;
                 }
+                if upto != Upto::Now && error.is_conflict() {
+                    // Nobody waits just now: whoever does next hears of it.
+                    self.unheard.lock().add(path.into_iter().collect(), error.to_string());
+                }
                 self.failures.failed(file.ino(), error);
                 Counter::UploadsFailed
             }
@@ -128,7 +129,7 @@ impl Vfs {
             return Ok(Step::Nothing);
         }
         if self.is_barred(file) {
-            return Err(self.keep_barred(file, &staged, upto));
+            return Err(self.keep_barred(file, &staged));
         }
         // What was sent ahead is complete or given up at the end of this.
         let mut stream = file.stream.stop().await;
@@ -435,18 +436,9 @@ impl Vfs {
     }
 
     /// What `file` comes after will never be in the bucket: it goes where that went.
-    fn keep_barred(&self, file: &File, staged: &Arc<Staged>, upto: Upto) -> Error {
+    fn keep_barred(&self, file: &File, staged: &Arc<Staged>) -> Error {
         let key = self.namespace.target(file.ino()).map(|target| target.key.to_string());
         let key = key.unwrap_or_else(|error| error.subject);
-        if upto == Upto::Acknowledged {
-            // Nobody waits just now: whoever does next hears of it.
-            let reason =
-                format!("{key}: what it comes after was lost, and it is in the recovery folder");
-            let mut unheard = self.unheard.lock();
-            if unheard.len() < UNHEARD_MAX {
-                unheard.push(reason);
-            }
-        }
         if let Some(version) = file.acknowledged.lock().take() {
             self.store.reject(staged, version.sealed);
         }
@@ -454,12 +446,18 @@ impl Vfs {
         self.keep_aside(file, staged, key, why)
     }
 
-    fn keep_aside(&self, file: &File, staged: &Arc<Staged>, key: String, why: &str) -> Error {
+    fn keep_aside(
+        &self,
+        file: &File,
+        staged: &Arc<Staged>,
+        key: String,
+        why: &'static str,
+    ) -> Error {
         match self.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino());
-                file.loses(key, path.display().to_string())
+                file.loses((key, why), path.display().to_string())
             }
             Err(error) => error.into(),
         }

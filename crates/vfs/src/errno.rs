@@ -21,11 +21,14 @@ pub enum Error {
     /// The call itself was wrong, or is one that this file system does not have.
     #[error("{0}")]
     Call(Errno),
-    /// Someone else's version is in the bucket; ours is kept in the recovery folder.
-    #[error("{key} was changed or removed by someone else; this version is kept as {kept}")]
+    /// Someone else's version is in the bucket, or what ours comes after never will be; ours is kept in the recovery
+    /// folder.
+    #[error("{key}: {why}; this version is kept as {kept}")]
     Conflict {
         /// The object.
         key: String,
+        /// Why ours is not there.
+        why: &'static str,
         /// Where our bytes are.
         kept: String,
     },

@@ -77,12 +77,13 @@ pub(crate) struct File {
 #[derive(Debug)]
 struct Lost {
     key: String,
+    why: &'static str,
     kept: String,
 }
 
 impl Lost {
     fn error(&self) -> Error {
-        Error::Conflict { key: self.key.clone(), kept: self.kept.clone() }
+        Error::Conflict { key: self.key.clone(), why: self.why, kept: self.kept.clone() }
     }
 }
 
@@ -213,9 +214,10 @@ impl File {
         }
     }
 
-    /// Its bytes are at `kept` from now on, also those that are yet to be written, and never in the object `key`.
-    pub(crate) fn loses(&self, key: String, kept: String) -> Error {
-        self.lost.get_or_init(|| Lost { key, kept }).error()
+    /// Its bytes are at `kept` from now on, also those that are yet to be written, and never in the object `key`, and
+    /// why.
+    pub(crate) fn loses(&self, (key, why): (String, &'static str), kept: String) -> Error {
+        self.lost.get_or_init(|| Lost { key, why, kept }).error()
     }
 
     /// Fails if its bytes will never be in the bucket: nobody who writes it is to be told that they are.

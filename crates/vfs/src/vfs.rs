@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use base::{Clock, Ino, Metrics};
+use base::{Clock, Ino, Metrics, Unheard};
 use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
 use remote::{Extent, Learned};
@@ -80,8 +80,8 @@ pub struct Vfs {
     pub(crate) failures: Failures,
     /// Files that lost to somebody else's, by path, and their folders: what comes last there does not come.
     pub(crate) lost: Mutex<BTreeMap<Vec<u8>, Ino>>,
-    /// Why files that come last will not come, until somebody is told.
-    pub(crate) unheard: Mutex<Vec<String>>,
+    /// Which files went to the recovery folder while nobody waited for them.
+    pub(crate) unheard: Mutex<Unheard>,
     /// Why attributes were left for the next mount by the last [`Vfs::drain`].
     pub(crate) left: Mutex<Option<String>>,
     /// Files of this length are worth sending ahead.

@@ -21,17 +21,19 @@ impl Vfs {
         // The times of what was just uploaded are among the attributes.
         let synced = self.namespace.sync_below(top).await;
         let mut unpublished = committed.unpublished();
-        let unheard = std::mem::take(&mut *self.unheard.lock());
-        unpublished.extend(unheard.into_iter().map(Unpublished::lost));
-        unpublished.extend(self.take_given_up(top));
+        unpublished.extend(self.take_unheard(top));
         let failed = |error: namespace::Error| Unpublished::pending(error.to_string());
         unpublished.extend(synced.err().map(failed));
         unpublished
     }
 
-    /// Changes of names at and below `top` that were given up, of which nobody was told yet.
-    pub(crate) fn take_given_up(&self, top: Ino) -> impl Iterator<Item = Unpublished> + use<> {
-        self.namespace.take_given_up(top).into_iter().map(Unpublished::given_up)
+    /// What was lost and given up at and below `top`, as far as nobody was told of it yet.
+    pub(crate) fn take_unheard(&self, top: Ino) -> impl Iterator<Item = Unpublished> + use<> {
+        let path = self.namespace.path(top);
+        let lost = path.map_or_else(Vec::new, |path| self.unheard.lock().take_below(&path));
+        let given_up = self.namespace.take_given_up(top);
+        let lost = lost.into_iter().map(Unpublished::lost);
+        lost.chain(given_up.into_iter().map(Unpublished::given_up))
     }
 
     /// The files with bytes that the bucket may lack, of `top` and all below it.

@@ -198,7 +198,7 @@ async fn what_comes_after_a_file_that_lost_goes_where_that_went_and_not_into_the
     assert!(!world.has("done").await);
     // Nobody waited for it then: who waits next hears of it, once.
     let told = world.vfs.drain().await;
-    assert!(told.len() == 1 && told[0].reason.contains("recovery"), "{told:?}");
+    assert!(told.len() == 2 && told.iter().all(|told| told.next == Next::Lost), "{told:?}");
     assert_eq!(world.vfs.drain().await, []);
     // Whoever closes another one hears of it then.
     let (_, handle) = world.create("done").await;
@@ -262,6 +262,31 @@ async fn a_drain_tells_of_a_name_that_was_given_up_once() {
     world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
     let told = world.vfs.drain().await;
     assert!(told.len() == 1 && told[0].reason.contains('a'), "{told:?}");
+    assert_eq!(world.vfs.drain().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_file_that_lost_while_nobody_waited_who_waits_for_its_folder_next_hears_once() {
+    let world = World::new();
+    let keys = ["one/old", "two/old"];
+    for key in keys {
+        world.bucket.insert(&Key::from(key), "longer than the edit", Metadata::new());
+    }
+    let one = world.vfs().lookup(Ino::ROOT, name("one")).await.unwrap().ino;
+    let two = world.vfs().lookup(Ino::ROOT, name("two")).await.unwrap().ino;
+    for folder in [one, two] {
+        let ino = world.vfs().lookup(folder, name("old")).await.unwrap().ino;
+        world.overwrite(ino, b"ours").await;
+    }
+    keys.iter().for_each(|key| world.put_elsewhere(key));
+    world.settled().await;
+    assert_eq!(world.recovery().len(), 4, "two files, and a description of each");
+    let told = world.vfs.sync_below(one).await;
+    assert!(told.len() == 1 && told[0].reason.contains("one/old"), "{told:?}");
+    assert_eq!(world.vfs.sync_below(one).await, []);
+    let told = world.vfs.drain().await;
+    assert!(told.len() == 1 && told[0].reason.contains("two/old"), "{told:?}");
+    assert_eq!(told[0].next, Next::Lost);
     assert_eq!(world.vfs.drain().await, []);
 }
 
