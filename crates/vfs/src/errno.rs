@@ -57,6 +57,20 @@ impl Error {
         }
     }
 
+    /// Whether the store could not be reached within the deadline.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        match self {
+            Error::Transfer(transfer::Error::Remote(error)) => error.kind == Remote::Unavailable,
+            Error::Namespace(error) => {
+                error.kind == namespace::ErrorKind::Remote(Remote::Unavailable)
+            }
+            Error::Transfer(transfer::Error::Store(_) | transfer::Error::Stopped)
+            | Error::Store(_)
+            | Error::Call(_)
+            | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether others were there first, and the bytes are kept in the recovery folder.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Error::Conflict { .. })

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use base::Ino;
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 
 use crate::errno::{Error, Result};
 use crate::file::File;
+use crate::hope::{Hope, Tried};
 use crate::vfs::{Commit, Next, Unpublished, Vfs};
 
 /// Folders whose names are waited for at a time.
@@ -18,8 +20,17 @@ const FOLDERS_AT_A_TIME: usize = 16;
 pub(crate) struct Committed {
     /// Why some could not be.
     pub(crate) failed: Vec<Error>,
+    /// How many were not tried, because the store had answered none of many that were.
+    untried: usize,
     /// How many were not tried, because they come after those.
     pub(crate) kept_back: usize,
+}
+
+/// A file that is not in the bucket.
+#[derive(Debug)]
+enum Left {
+    Failed(Arc<File>, Error),
+    Untried(Arc<File>),
 }
 
 impl Vfs {
@@ -98,18 +109,19 @@ impl Vfs {
     ) -> Committed {
         let (last, first): (Vec<_>, Vec<_>) =
             files.into_iter().partition(|file| self.comes_last(file));
-        let mut failed = self.commit_all(first, at_a_time).await;
+        let hope = Mutex::new(Hope::of(at_a_time));
+        let mut left = self.commit_all(first, (at_a_time, &hope)).await;
         let mut ready = Vec::new();
         let mut kept_back = 0;
         let mut asking = Vec::new();
         for (folder, files) in self.by_folder(last) {
             let lacks = folder.is_some_and(|folder| {
-                failed.iter().any(|(other, _)| self.is_below(other.ino(), folder))
+                left.iter().any(|left| self.is_below(left.file().ino(), folder))
             });
             match folder {
                 // Without a name they come after nothing.
                 None => ready.extend(files),
-                Some(_) if lacks => kept_back += files.len(),
+                Some(_) if lacks || hope.lock().is_gone() => kept_back += files.len(),
                 Some(folder) => {
                     asking.push(async move { (self.namespace.sync_below(folder).await, files) });
                 }
@@ -121,13 +133,21 @@ impl Vfs {
                 Ok(()) => ready.extend(files),
                 Err(error) => {
                     kept_back += files.len();
-                    failed.extend(files.into_iter().next().map(|file| (file, error.into())));
+                    let failed = |file| Left::Failed(file, error.into());
+                    left.extend(files.into_iter().next().map(failed));
                 }
             }
         }
         drop(asked);
-        failed.extend(self.commit_all(ready, at_a_time).await);
-        Committed { failed: failed.into_iter().map(|(_, error)| error).collect(), kept_back }
+        left.extend(self.commit_all(ready, (at_a_time, &hope)).await);
+        let mut committed = Committed { kept_back, ..Committed::default() };
+        for left in left {
+            match left {
+                Left::Failed(_, error) => committed.failed.push(error),
+                Left::Untried(_) => committed.untried += 1,
+            }
+        }
+        committed
     }
 
     fn by_folder(&self, files: Vec<Arc<File>>) -> BTreeMap<Option<Ino>, Vec<Arc<File>>> {
@@ -139,18 +159,44 @@ impl Vfs {
         folders
     }
 
-    /// Those that failed, and why.
+    /// Commits `files`, so many at a time, for as long as there is hope; returns those that are not in the bucket.
     async fn commit_all(
         self: &Arc<Self>,
         files: Vec<Arc<File>>,
-        at_a_time: usize,
-    ) -> Vec<(Arc<File>, Error)> {
+        (at_a_time, hope): (usize, &Mutex<Hope>),
+    ) -> Vec<Left> {
         stream::iter(files)
-            .map(|file| async move { self.commit(&file).await.err().map(|error| (file, error)) })
+            .map(|file| async move {
+                if hope.lock().is_gone() {
+                    return Some(Left::Untried(file));
+                }
+                let was_dirty = file.is_dirty();
+                let committed = self.commit(&file).await;
+                hope.lock().ended(tried(was_dirty, &committed));
+                committed.err().map(|error| Left::Failed(file, error))
+            })
             .buffer_unordered(at_a_time)
-            .filter_map(|failed| async { failed })
+            .filter_map(|left| async { left })
             .collect()
             .await
+    }
+}
+
+/// How the try ended to commit a file, which was dirty before or not.
+fn tried(was_dirty: bool, committed: &Result<()>) -> Tried {
+    match committed {
+        Err(error) if error.is_unanswered() => Tried::Unanswered,
+        Err(_) => Tried::Answered,
+        Ok(()) if was_dirty => Tried::Answered,
+        Ok(()) => Tried::Unasked,
+    }
+}
+
+impl Left {
+    fn file(&self) -> &Arc<File> {
+        match self {
+            Left::Failed(file, _) | Left::Untried(file) => file,
+        }
     }
 }
 
@@ -178,10 +224,14 @@ impl Committed {
             let next = if error.is_conflict() { Next::Lost } else { Next::TryAgain };
             Unpublished { reason: error.to_string(), next }
         });
+        let untried = match self.untried {
+            0 => None,
+            files => Some(format!("{files} more file(s) were not tried: the store is unavailable")),
+        };
         let kept_back = match self.kept_back {
             0 => None,
             files => Some(format!("{files} file(s) that come last were kept back for that")),
         };
-        failed.chain(kept_back.map(Unpublished::pending)).collect()
+        failed.chain(untried.into_iter().chain(kept_back).map(Unpublished::pending)).collect()
     }
 }

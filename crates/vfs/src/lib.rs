@@ -17,6 +17,7 @@ mod file;
 mod files;
 mod fill;
 mod handles;
+mod hope;
 mod in_order;
 mod inodes;
 mod io_mode;

@@ -766,6 +766,27 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_drain_does_not_try_file_after_file_while_the_store_does_not_answer() {
+    const FILES: usize = 200;
+    // As many as are tried at a time, and those that were begun when the first of these failed.
+    const TRIED_MAX: usize = 2 * 64;
+    let world = World::new();
+    for number in 0..FILES {
+        world.closed(&format!("file{number}"), b"bytes").await;
+        world.bucket.fail_next(Op::Put, remote::ErrorKind::Unavailable);
+    }
+    let left = world.vfs.drain().await;
+    let (untried, failed) = left.split_last().unwrap();
+    assert!(64 <= failed.len() && failed.len() < TRIED_MAX, "{}", failed.len());
+    let want = format!("{} more file(s) were not tried", FILES - failed.len());
+    assert!(untried.reason.starts_with(&want), "{untried:?}");
+    assert_eq!(world.bucket.calls(Op::Put), failed.len() as u64);
+    world.bucket.forget_faults();
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.objects().len(), FILES);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_close_does_not_wait_for_the_upload_of_an_earlier_version() {
     let world = World::new();
     let gate = world.bucket.hold(Op::Put);
