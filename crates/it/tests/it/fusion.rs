@@ -217,7 +217,8 @@ fn outputs_that_are_links_are_objects_and_other_links_are_not() {
     bucket.put("data/sub/deep.txt", b"deep");
     let launcher = Launcher::of(&bucket);
     let stage = "    ln -s TOP/data/in.txt in.txt\n    ln -s TOP/data folder";
-    let body = "echo -n made > made.txt; ln -s in.txt one.out; ln -s made.txt two.out; ln -s folder all\n\
+    let body = "ln -s /etc/hostname folder/away; ln -s nowhere folder/lost\n\
+                echo -n made > made.txt; ln -s in.txt one.out; ln -s made.txt two.out; ln -s folder all\n\
                 ln -s in.txt no-output; ln -s /etc/hostname away.out; ln -s nowhere lost.out";
     let outputs = ["*.out", "all", "in.{txt,csv}"];
     let ran = launcher.run(&bucket, &outputs, stage, body);
@@ -227,6 +228,8 @@ fn outputs_that_are_links_are_objects_and_other_links_are_not() {
         ("two.out", "made"),
         ("all/in.txt", "input"),
         ("all/sub/deep.txt", "deep"),
+        ("all/away", "/etc/hostname"),
+        ("all/lost", "nowhere"),
         ("no-output", "in.txt"),
         ("away.out", "/etc/hostname"),
         ("lost.out", "nowhere"),

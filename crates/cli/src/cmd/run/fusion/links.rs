@@ -1,7 +1,7 @@
 //! Outputs that are links become objects: who takes them from the bucket follows no links.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
@@ -16,6 +16,12 @@ use super::script::Script;
 
 /// Links that become objects at a time: each costs a request or two.
 const LINKS_AT_A_TIME: usize = 16;
+
+/// What the folders hold that outputs lead to, all of them together; more of it is no output that anybody meant.
+const ENTRIES_MAX: usize = 1_000_000;
+
+/// How deep they are, each folder of which is open while it is looked at.
+const DEPTH_MAX: usize = 100;
 
 /// Which of the paths in the folder of a task are outputs.
 #[derive(Debug)]
@@ -58,17 +64,15 @@ pub(super) fn to_objects(work: &Path, top: &Path, outputs: &Outputs) -> Result<(
     }
     let links = links_below(work).with_context(|| format!("cannot list {}", work.display()))?;
     let is_output = |link: &PathBuf| link.strip_prefix(work).is_ok_and(|path| outputs.has(path));
-    let mut copies = Vec::new();
+    let mut plan = Plan::within(top);
     for link in links.into_iter().filter(is_output) {
         // What leads nowhere, or out of the mount, stays what it is.
-        let Ok(target) = fs::canonicalize(&link) else { continue };
-        if target.starts_with(top) && target != link {
-            let mut within = Vec::new();
-            plan((&link, &target), &mut within, &mut copies)
-                .with_context(|| link.display().to_string())?;
+        let Some(target) = plan.target(&link) else { continue };
+        if target != link {
+            plan.add(&link, &target).with_context(|| link.display().to_string())?;
         }
     }
-    let copies = Mutex::new(copies.into_iter());
+    let copies = Mutex::new(plan.copies.into_iter());
     std::thread::scope(|scope| {
         let copy_next = || {
             while let Some((link, target)) = next(&copies) {
@@ -103,33 +107,72 @@ fn links_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(links)
 }
 
-/// Says of each file which link gives way to it. A link to a folder becomes a folder of links first, unless that
-/// folder is one of those that it is `within`: it would have no end.
-fn plan(
-    (link, target): (&Path, &Path),
-    within: &mut Vec<PathBuf>,
-    copies: &mut Vec<(PathBuf, PathBuf)>,
-) -> io::Result<()> {
-    let metadata = fs::metadata(target)?;
-    if metadata.is_file() {
-        copies.push((link.to_owned(), target.to_owned()));
+/// Which link gives way to which file.
+#[derive(Debug)]
+struct Plan<'a> {
+    top: &'a Path,
+    copies: Vec<(PathBuf, PathBuf)>,
+    /// What the folders held that were looked at.
+    entries: usize,
+    /// The folders that are looked at just now, each in the one before it.
+    within: Vec<PathBuf>,
+}
+
+impl Plan<'_> {
+    /// One in which nothing gives way to what is not below `top`: what is elsewhere on the host is nobody's output.
+    fn within(top: &Path) -> Plan<'_> {
+        Plan { top, copies: Vec::new(), entries: 0, within: Vec::new() }
     }
-    if !metadata.is_dir() || link.starts_with(target) || within.iter().any(|outer| outer == target)
-    {
-        return Ok(());
+
+    /// What `path` leads to, if that is there and below the top.
+    fn target(&self, path: &Path) -> Option<PathBuf> {
+        fs::canonicalize(path).ok().filter(|target| target.starts_with(self.top))
     }
-    within.push(target.to_owned());
-    fs::remove_file(link)?;
-    fs::create_dir(link)?;
-    for entry in fs::read_dir(target)? {
-        let entry = entry?;
-        let inner = link.join(entry.file_name());
-        let Ok(target) = fs::canonicalize(entry.path()) else { continue };
-        symlink(&target, &inner)?;
-        plan((&inner, &target), within, copies)?;
+
+    /// Has `link` give way to `target`. A link to a folder becomes a folder of links first, unless that folder is one
+    /// of those that it is in: it would have no end.
+    fn add(&mut self, link: &Path, target: &Path) -> io::Result<()> {
+        let metadata = fs::metadata(target)?;
+        if metadata.is_file() {
+            self.copies.push((link.to_owned(), target.to_owned()));
+        }
+        let is_outer = || self.within.iter().any(|outer| outer == target);
+        if !metadata.is_dir() || link.starts_with(target) || is_outer() {
+            return Ok(());
+        }
+        if self.within.len() == DEPTH_MAX {
+            return Err(io::Error::other(format!(
+                "it leads to more than {DEPTH_MAX} folders deep"
+            )));
+        }
+        self.within.push(target.to_owned());
+        fs::remove_file(link)?;
+        fs::create_dir(link)?;
+        for entry in fs::read_dir(target)? {
+            if self.entries == ENTRIES_MAX {
+                let text = format!("outputs lead to more than {ENTRIES_MAX} files and folders");
+                return Err(io::Error::other(text));
+            }
+            self.entries += 1;
+            self.add_inner(link, &entry?)?;
+        }
+        self.within.pop();
+        Ok(())
     }
-    within.pop();
-    Ok(())
+
+    /// Has `entry`, in a folder that `folder` gave way to, be there too.
+    fn add_inner(&mut self, folder: &Path, entry: &DirEntry) -> io::Result<()> {
+        let link = folder.join(entry.file_name());
+        if let Some(target) = self.target(&entry.path()) {
+            symlink(&target, &link)?;
+            return self.add(&link, &target);
+        }
+        // A link that leads elsewhere says the same here; what is gone meanwhile says nothing.
+        match fs::read_link(entry.path()) {
+            Ok(text) => symlink(text, &link),
+            Err(_) => Ok(()),
+        }
+    }
 }
 
 /// The store copies, if both are in one bucket; else the bytes go through here.
@@ -159,7 +202,7 @@ mod tests {
     use std::path::Path;
 
     use super::super::script::{Input, Script};
-    use super::{Outputs, plan};
+    use super::{DEPTH_MAX, Outputs, Plan};
 
     #[test]
     fn inputs_are_outputs_only_by_their_names() {
@@ -188,8 +231,44 @@ mod tests {
         }
         symlink("..", folder.join("inner/up")).unwrap();
         symlink(&folder, &link).unwrap();
-        let mut copies = Vec::new();
-        plan((&link, &folder), &mut Vec::new(), &mut copies).unwrap();
-        assert_eq!(copies, [(link.join("file"), folder.join("file"))]);
+        let mut plan = Plan::within(&place);
+        plan.add(&link, &folder).unwrap();
+        assert_eq!(plan.copies, [(link.join("file"), folder.join("file"))]);
+    }
+
+    #[test]
+    fn a_link_in_a_folder_that_leads_elsewhere_stays_what_it_is() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (top, elsewhere, link) =
+            (place.join("top"), place.join("elsewhere"), place.join("out"));
+        fs::create_dir(&top).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        fs::write(elsewhere.join("secret"), "bytes").unwrap();
+        symlink(&elsewhere, top.join("folder")).unwrap();
+        symlink(elsewhere.join("secret"), top.join("file")).unwrap();
+        symlink("nowhere", top.join("lost")).unwrap();
+        symlink(&top, &link).unwrap();
+        let mut plan = Plan::within(&top);
+        plan.add(&link, &top).unwrap();
+        assert_eq!(plan.copies, []);
+        for (name, want) in [
+            ("folder", elsewhere.clone()),
+            ("file", elsewhere.join("secret")),
+            ("lost", "nowhere".into()),
+        ] {
+            assert_eq!(fs::read_link(link.join(name)).unwrap(), want);
+        }
+    }
+
+    #[test]
+    fn folders_without_end_are_no_output() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (folder, link) = (place.join("folder"), place.join("out"));
+        fs::create_dir_all(folder.join(["d"; DEPTH_MAX].join("/"))).unwrap();
+        symlink(&folder, &link).unwrap();
+        let error = Plan::within(&place).add(&link, &folder).unwrap_err();
+        assert!(error.to_string().contains("folders deep"), "{error}");
     }
 }
