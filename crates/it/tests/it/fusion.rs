@@ -244,6 +244,22 @@ fn outputs_that_are_links_are_objects_and_other_links_are_not() {
 }
 
 #[test]
+fn outputs_that_are_links_are_objects_also_where_the_buckets_are_reached_through_a_link() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input");
+    let launcher = Launcher::of(&bucket);
+    symlink(launcher.place.folder("elsewhere"), launcher.top()).unwrap();
+    let stage = "    ln -s TOP/data folder";
+    // One leads to the folder that it is in.
+    let body = "ln -s folder/in.txt one.out; ln -s folder all.out; ln -s . self.out";
+    let ran = launcher.run(&bucket, &["*.out"], stage, body);
+    assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
+    for (name, want) in [("one.out", "input"), ("all.out/in.txt", "input"), ("self.out", ".")] {
+        assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
+    }
+}
+
+#[test]
 fn the_status_of_a_task_comes_when_all_else_is_in_the_bucket() {
     let bucket = MinIo::shared().bucket();
     let launcher = Launcher::of(&bucket);

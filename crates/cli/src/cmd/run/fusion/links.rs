@@ -62,9 +62,11 @@ pub(super) fn to_objects(work: &Path, top: &Path, outputs: &Outputs) -> Result<(
     if outputs.are_unknown() {
         return Ok(());
     }
-    let links = links_below(work).with_context(|| format!("cannot list {}", work.display()))?;
-    let is_output = |link: &PathBuf| link.strip_prefix(work).is_ok_and(|path| outputs.has(path));
-    let mut plan = Plan::within(top);
+    // The folder of all buckets may be reached through a link, and what outputs lead to is told without.
+    let (work, top) = (resolved(work)?, resolved(top)?);
+    let links = links_below(&work).with_context(|| format!("cannot list {}", work.display()))?;
+    let is_output = |link: &PathBuf| link.strip_prefix(&work).is_ok_and(|path| outputs.has(path));
+    let mut plan = Plan::within(&top);
     for link in links.into_iter().filter(is_output) {
         // What leads nowhere, or out of the mount, stays what it is.
         let Some(target) = plan.target(&link) else { continue };
@@ -84,6 +86,10 @@ pub(super) fn to_objects(work: &Path, top: &Path, outputs: &Outputs) -> Result<(
         let threads: Vec<_> = (0..LINKS_AT_A_TIME).map(|_| scope.spawn(copy_next)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
     })
+}
+
+fn resolved(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).with_context(|| path.display().to_string())
 }
 
 fn next<T>(of: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
