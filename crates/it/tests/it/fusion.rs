@@ -278,13 +278,12 @@ fn the_status_of_a_task_comes_when_all_else_is_in_the_bucket() {
     assert!(300 < first.len());
 }
 
-#[test]
-fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
-    let bucket = MinIo::shared().bucket();
-    bucket.put("data/in.txt", b"input");
-    let launcher = Launcher::of(&bucket);
-    let member = "work/01/member";
-    let folder = launcher.top().join("s3").join(bucket.name()).join(member);
+/// A folder of the task that a job array has run, as a key.
+const MEMBER: &str = "work/01/member";
+
+/// Puts the scripts of a job array into the bucket, and starts the second of its tasks.
+fn member(launcher: &Launcher, bucket: &Bucket<'_>) -> Command {
+    let folder = launcher.top().join("s3").join(bucket.name()).join(MEMBER);
     let folder = folder.to_str().unwrap();
     let script = format!(
         "### outputs:\n### - 'link.out'\n### ...\ncd {folder}\ntrap 'printf $? > .exitcode' EXIT\n\
@@ -292,20 +291,33 @@ fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
         launcher.top().display(),
         bucket.name()
     );
-    bucket.put(&format!("{member}/.command.run"), script.as_bytes());
+    bucket.put("data/in.txt", b"input");
+    bucket.put(&format!("{MEMBER}/.command.run"), script.as_bytes());
     let array = format!(
         "array=( /nowhere {folder} )\nexport nxf_array_task_dir=${{array[NUMBER - 1]}}\n\
          bash $nxf_array_task_dir/.command.run\n"
     );
     bucket.put(&format!("{WORK}/.command.sh"), array.as_bytes());
-    let body = "bash .command.sh";
-    let ran = run(launcher.task(&bucket, &[], "", body).env("NUMBER", "2"), WITHIN);
+    let mut command = launcher.task(bucket, &[], "", "bash .command.sh");
+    command.env("NUMBER", "2");
+    command
+}
+
+fn check_member(bucket: &Bucket<'_>, ran: &Finished) {
     assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
     for (name, want) in [("link.out", "input"), (".exitcode", "0"), (".command.log", "done\n")] {
-        let found = bucket.get(&format!("{member}/{name}"));
+        let found = bucket.get(&format!("{MEMBER}/{name}"));
         assert_eq!(found.as_deref(), Some(want.as_bytes()), "{name}");
     }
-    assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
+    assert_eq!(get(bucket, ".exitcode").as_deref(), Some("0"));
+}
+
+#[test]
+fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let ran = run(&mut member(&launcher, &bucket), WITHIN);
+    check_member(&bucket, &ran);
 }
 
 #[test]
@@ -397,23 +409,49 @@ fn a_copy_of_the_program_is_the_launcher_by_its_name_alone_and_run_does_the_same
     assert!(Path::new(&at).is_dir());
 }
 
+/// A mount of the host where the launcher has its own. Nothing is uploaded unless somebody waits for it.
+fn host(launcher: &Launcher, bucket: &Bucket<'_>) -> testkit::Mount {
+    fs::create_dir(launcher.top()).unwrap();
+    let host = Plan::of(bucket).instead_of_url("all").at(&launcher.top());
+    let flags = ["--profile", "pipeline", "--commit-last", ".exitcode", "--upload-delay", "1h"];
+    host.flags(flags).mount()
+}
+
+/// Whether the daemon of a mount can be asked by who uses it; not from a container that the mount was passed into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Daemon {
+    Reached,
+    Elsewhere,
+}
+
+impl Daemon {
+    const EITHER: [Daemon; 2] = [Daemon::Elsewhere, Daemon::Reached];
+
+    /// `command` where this is so.
+    fn run(self, command: &Command) -> Finished {
+        let script = match self {
+            Daemon::Reached => "exec \"$0\" \"$@\"",
+            Daemon::Elsewhere => {
+                "mount -t tmpfs -o mode=700 none /run/quayfs && exec \"$0\" \"$@\""
+            }
+        };
+        let mut around = Command::new("unshare");
+        around.args(["--mount", "--propagation", "slave", "sh", "-c", script]);
+        around.arg(command.get_program()).args(command.get_args()).env_clear();
+        around.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        run(&mut around, WITHIN)
+    }
+}
+
 #[test]
 fn a_mount_that_is_there_is_used_and_stays_whether_its_daemon_is_reached_or_not() {
     let bucket = MinIo::shared().bucket();
     let launcher = Launcher::of(&bucket);
-    fs::create_dir(launcher.top()).unwrap();
-    // As one that was passed into a container: its socket is elsewhere, unless somebody says where.
-    let host = Plan::of(&bucket).instead_of_url("all").at(&launcher.top());
-    let host = host.flags(["--profile", "pipeline", "--commit-last", ".exitcode"]).mount();
-    let runtime = host.plan().folder("run").to_str().unwrap().to_owned();
-    for (number, reached) in [("1", false), ("2", true)] {
+    let host = host(&launcher, &bucket);
+    for (number, daemon) in ["1", "2"].into_iter().zip(Daemon::EITHER) {
         let body = "mkdir -p deep/er; echo $NUMBER | tee out > deep/er/inner; ln -sf out a.out";
         let mut command = launcher.task(&bucket, &["*.out"], "", body);
-        command.env("NUMBER", number);
-        if reached {
-            command.env("XDG_RUNTIME_DIR", &runtime);
-        }
-        let ran = run(&mut command, WITHIN);
+        let ran = daemon.run(command.env("NUMBER", number));
         assert_eq!(ran.status.code(), Some(0), "{}", ran.report());
         assert!(mounted_at(&launcher.top()));
         for name in ["out", "deep/er/inner", "a.out"] {
@@ -422,4 +460,30 @@ fn a_mount_that_is_there_is_used_and_stays_whether_its_daemon_is_reached_or_not(
         assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
     }
     host.umount();
+}
+
+#[test]
+fn a_task_of_a_job_array_is_in_the_bucket_also_by_a_mount_that_stays() {
+    for daemon in Daemon::EITHER {
+        let bucket = MinIo::shared().bucket();
+        let launcher = Launcher::of(&bucket);
+        let host = host(&launcher, &bucket);
+        check_member(&bucket, &daemon.run(&member(&launcher, &bucket)));
+        host.umount();
+    }
+}
+
+#[test]
+fn all_is_in_the_bucket_when_a_command_ends_of_which_no_folder_is_known() {
+    for daemon in Daemon::EITHER {
+        let bucket = MinIo::shared().bucket();
+        let launcher = Launcher::of(&bucket);
+        let host = host(&launcher, &bucket);
+        let mut command = launcher.plan.other_command(launcher.program().as_os_str());
+        let name = bucket.name();
+        let script = format!("cd \"$QUAYFS_MOUNT\"/s3/{name}; mkdir d; echo x > d/made");
+        daemon.run(command.args(["sh", "-c", &script])).ok();
+        assert_eq!(bucket.get("d/made").as_deref(), Some(&b"x\n"[..]), "{daemon:?}");
+        host.umount();
+    }
 }

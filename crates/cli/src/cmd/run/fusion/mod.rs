@@ -176,7 +176,7 @@ impl Launch {
     fn run_alone(&self, own: &OwnMounts, signals: &mut Signals) -> Result<Ended> {
         let mounted = self.mount(Life::Ours)?;
         own.end_right().context("cannot give up the right to mount")?;
-        let ended = self.in_mount(signals);
+        let ended = self.in_mount(self.task().as_ref(), signals);
         both(ended, mounted.end(signals, Patience::Endless))
     }
 
@@ -195,8 +195,19 @@ impl Launch {
             ),
             Arrived::AtMount => {}
         }
-        let ended = self.in_mount(signals);
-        both(ended, share.end(self.work.as_deref(), signals))
+        let task = self.task();
+        let ended = self.in_mount(task.as_ref(), signals);
+        // The script of a job array has a folder too, and leaves its own status there.
+        let member = task.iter().map(|task| task.work.as_path());
+        let array =
+            self.work.as_deref().filter(|work| member.clone().all(|member| member != *work));
+        let folders: Vec<&Path> = member.chain(array).collect();
+        both(ended, share.end(&folders, signals))
+    }
+
+    /// The task, if its folder is known; asked when all buckets are mounted.
+    fn task(&self) -> Option<Task> {
+        self.work.as_deref().map(|work| Task::of(member_of_array(work)))
     }
 
     fn mount(&self, life: Life) -> Result<Mounted> {
@@ -220,14 +231,13 @@ impl Launch {
         Mounted::new(&Location::All, &self.top, &self.flags, settings, life)
     }
 
-    fn in_mount(&self, signals: &mut Signals) -> Result<Ended> {
+    fn in_mount(&self, task: Option<&Task>, signals: &mut Signals) -> Result<Ended> {
         let (program, arguments) = self.command.split_first().context("no command to run")?;
         let mut command = Command::new(program);
         command.args(arguments).env(MOUNT_VARIABLE, &self.top);
-        let task = self.work.as_deref().map(|work| Task::of(member_of_array(work)));
         // Many hosts at a time are in the folder of an array, and one log for all would be changed under them.
-        let log = task.as_ref().map(|task| task.work.join(LOG));
-        let prefetch = task.as_ref().and_then(|task| task.prefetch(&self.top));
+        let log = task.map(|task| task.work.join(LOG));
+        let prefetch = task.and_then(|task| task.prefetch(&self.top));
         let warming = warmed(self.warm.as_ref(), &self.top, &mut command);
         if log.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -51,27 +51,36 @@ impl Share {
         }
     }
 
-    /// Brings what the task wrote into the bucket, and takes the mount away if that is for us to do.
-    pub(super) fn end(self, work: Option<&Path>, signals: &mut Signals) -> Result<()> {
+    /// Brings what the task wrote to `folders` into the bucket, or everything if nobody knows what it wrote to, and
+    /// takes the mount away if that is for us to do.
+    pub(super) fn end(self, folders: &[&Path], signals: &mut Signals) -> Result<()> {
         let mounted = Mounted::there(&Location::All, &self.top);
         let Some(tenant) = self.tenant.as_ref().filter(|tenant| tenant.is_theirs()) else {
-            return work.map_or(Ok(()), bring);
+            return self.bring(folders);
         };
         if tenant.is_alone()? {
             return mounted.end(signals, Patience::Endless);
         }
-        let brought = bring(work.unwrap_or(&self.top));
+        let brought = self.bring(folders);
         // Who unmounts brings all, also what could not be brought just now.
         if tenant.leaves_last()? { mounted.end(signals, Patience::Endless) } else { brought }
     }
+
+    fn bring(&self, folders: &[&Path]) -> Result<()> {
+        if folders.is_empty() {
+            // A sync of the folder of all buckets is one of all that is in them.
+            return bring(&self.top, sync_folder);
+        }
+        folders.iter().try_for_each(|folder| bring(folder, sync_folders))
+    }
 }
 
-/// Brings all below the folder `work` of a task into the bucket.
-fn bring(work: &Path) -> Result<()> {
-    match mount::sync(work, |_| {}) {
+/// Brings all below `folder` into the bucket. Where the daemon cannot be asked, the kernel is, by `sync`.
+fn bring(folder: &Path, sync: impl FnOnce(&Path) -> io::Result<()>) -> Result<()> {
+    match mount::sync(folder, |_| {}) {
         // Its socket is the host's, and not to be reached from here; but the kernel passes a sync on.
         Err(Error::Daemon { .. }) => {
-            sync_folders(work).with_context(|| format!("cannot sync {}", work.display()))
+            sync(folder).with_context(|| format!("cannot sync {}", folder.display()))
         }
         synced => Ok(synced?),
     }
@@ -90,5 +99,9 @@ fn sync_folders(work: &Path) -> io::Result<()> {
         }
         next += 1;
     }
-    folders.iter().rev().try_for_each(|folder| File::open(folder)?.sync_all())
+    folders.iter().rev().try_for_each(|folder| sync_folder(folder))
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
