@@ -80,6 +80,8 @@ pub struct Config {
     pub rings: RingWish,
     /// What is told of it while it runs.
     pub insight: InsightSettings,
+    /// The process that started this one, if the mount is for that alone.
+    pub starter: Option<u32>,
 }
 
 impl Config {

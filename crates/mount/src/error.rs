@@ -217,4 +217,9 @@ impl Error {
     pub fn is_busy(&self) -> bool {
         matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::Busy)
     }
+
+    /// Whether it is that nothing of ours is mounted there.
+    pub fn is_not_mounted(&self) -> bool {
+        matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::NotMounted)
+    }
 }

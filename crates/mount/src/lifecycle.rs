@@ -50,7 +50,7 @@ const CHECKPOINT_DELAYS: u32 = 30;
 const CLOSE_TRIES_MAX: u32 = 20;
 const CLOSE_DELAY: Duration = Duration::from_millis(250);
 
-/// How often it is looked whether all are gone who were to unmount.
+/// How often it is looked whether somebody is gone who was to unmount.
 const ABANDONED_DELAY: Duration = Duration::from_secs(1);
 
 /// How long work that nobody waits for may hold up the end.
@@ -145,7 +145,8 @@ fn serve_on(
     let controlled = Arc::new(controlled);
     let serving = runtime.spawn(control::serve(socket, Arc::clone(&controlled)));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
-    let signals = runtime.spawn(end_on_signal(unmounter.clone(), Arc::clone(&common.clock)));
+    let on_signal = end_on_signal(unmounter.clone(), Arc::clone(&common.clock), config.starter);
+    let signals = runtime.spawn(on_signal);
     let (dir, volumes_too) = (config.dir.clone(), Arc::clone(&volumes));
     let deserted = end_when_abandoned(dir, volumes_too, unmounter, Arc::clone(&common.clock));
     let deserted = runtime.spawn(deserted);
@@ -229,9 +230,43 @@ impl EndSignals {
     }
 }
 
+/// Signals that may come to all processes of a job alike. None of them is for the mount of one that handles them.
+const OF_JOBS: [SignalKind; 3] =
+    [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()];
+
+/// When this process is to end. That of a mount which is for `starter` alone lives until that has ended, or asks for it
+/// by QUIT: TERM comes to all processes of a job when it is stopped, and what the starter runs still needs the mount.
+async fn told_to_end(clock: &dyn Clock, starter: Option<u32>) {
+    let ends = EndSignals::listen();
+    let Some(starter) = starter else { return ends.received().await };
+    let listen = |kind| signal(kind).expect("signals can be listened to");
+    // Whoever is listened to once does not end this process any more.
+    let _unheeded = OF_JOBS.map(listen);
+    let mut quit = listen(SignalKind::quit());
+    let deserted = async {
+        ends.received().await;
+        if is_parent(starter) {
+            tracing::info!("told to end while who it is mounted for is there: staying as long");
+        }
+        while is_parent(starter) {
+            clock.sleep(ABANDONED_DELAY).await;
+        }
+    };
+    tokio::select! {
+        () = deserted => {}
+        _ = quit.recv() => {}
+    }
+}
+
+/// Whether the process of this number has started this one, and lives.
+fn is_parent(process: u32) -> bool {
+    let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
+    parent.and_then(|parent| u32::try_from(parent).ok()) == Some(process)
+}
+
 /// A request to end is a request to unmount: what hangs on the mount then gets an error.
-async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>) {
-    EndSignals::listen().received().await;
+async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>, starter: Option<u32>) {
+    told_to_end(&*clock, starter).await;
     tracing::info!("told to end: unmounting");
     // Not lazily: of a mount that is nowhere any more, no one could be made to let go.
     for _ in 0..CLOSE_TRIES_MAX {

@@ -67,6 +67,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
             PassthroughWish::Wanted
         },
         rings: if tuning.no_io_uring { RingWish::Off } else { RingWish::Wanted },
+        starter: None,
     })
 }
 

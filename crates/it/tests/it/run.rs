@@ -160,6 +160,33 @@ fn signals_reach_the_command_and_its_end_by_one_is_told() {
 }
 
 #[test]
+fn a_command_whose_whole_job_is_told_to_end_has_its_mount_until_it_ends() {
+    let place = place();
+    let words = place.plan.folder("words");
+    let (go, number) = (words.join("go"), words.join("number"));
+    run(Command::new("mkfifo").arg(&go), WITHIN).ok();
+    let (go, number) = (go.to_str().unwrap(), number.to_str().unwrap());
+    // It is not in the mount, which could go at any time.
+    let trap = format!("read x < {go}; echo told > $QUAYFS_MOUNT/told; exit 9");
+    let own = format!("pgrep -of \"detach.*$QUAYFS_MOUNT\" > {number}");
+    let mut started = place.started(&format!("trap '{trap}' TERM; cd /; {own}"));
+    let daemon = fs::read_to_string(number).unwrap();
+    // As a scheduler does to all that is in a group of control.
+    for name in ["-HUP", "-USR1", "-USR2", "-INT", "-TERM"] {
+        run(Command::new("kill").args([name, daemon.trim()]), WITHIN).ok();
+    }
+    started.signal("-TERM");
+    let log = place.plan.state().join("quayfs.log");
+    wait::until("the daemon to hear of it", SOON, || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("told to end"))
+    });
+    fs::write(go, "go\n").unwrap();
+    assert_eq!(started.code(), Some(9));
+    assert_eq!(place.text("told"), "told\n");
+    await_daemon(&place.plan);
+}
+
+#[test]
 fn an_ordinary_user_runs_a_command_with_a_bucket() {
     let place = place();
     let plan = place.plan.by_user(USER);

@@ -58,6 +58,7 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     }
     let settings = sources.resolve(Some(&location))?.settings;
     let mut config = settings::config(location, dir, &settings)?;
+    config.starter = args.ends_with;
     // A folder that is not ours to keep state in is left as it is.
     mount::check_apart(&config)?;
     settings::make_state_dir(&config.state_dir)?;

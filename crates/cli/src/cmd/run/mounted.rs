@@ -21,6 +21,7 @@ use crate::settings::{Flags, Origin, Settings, Sources};
 pub(super) struct Mounted {
     location: Location,
     dir: PathBuf,
+    life: Life,
 }
 
 /// How long the bucket is waited for.
@@ -68,19 +69,19 @@ impl Mounted {
             flags = flags.with_default(name, value);
         }
         match start(location, dir, &flags, &[], life)? {
-            Started::Mounted => Ok(Mounted::there(location, dir)),
+            Started::Mounted => Ok(Mounted { life, ..Mounted::there(location, dir) }),
             Started::Failed => bail!("{location} could not be mounted; nothing was run"),
         }
     }
 
     /// What somebody else has mounted, and is for us to unmount.
     pub(super) fn there(location: &Location, dir: &Path) -> Mounted {
-        Mounted { location: location.clone(), dir: dir.to_owned() }
+        Mounted { location: location.clone(), dir: dir.to_owned(), life: Life::OfItsOwn }
     }
 
     /// Waits for the bucket, and unmounts also if it does not get everything.
     pub(super) fn end(self, signals: &mut Signals, patience: Patience) -> Result<()> {
-        let Mounted { location, dir } = self;
+        let Mounted { location, dir, life } = self;
         let there = dir.clone();
         let waited = match patience {
             Patience::UntilSignal => signals.meanwhile(move || wait_for_bucket(&there)),
@@ -109,15 +110,15 @@ impl Mounted {
                 )
             }
             // Everything was uploaded; somebody has a file open or is in a folder.
-            Err(Error::Mount(_)) => {
+            Err(error @ Error::Mount(_)) if !error.is_not_mounted() => {
                 complain(&format!(
                     "programs that the command left behind still use the mount{}: ending it",
                     of_users(&dir)
                 ));
                 match patience {
-                    Patience::Endless => end_daemon(&dir),
+                    Patience::Endless => end_daemon(&dir, life),
                     Patience::UntilSignal => {
-                        signals.meanwhile(move || end_daemon(&dir)).unwrap_or_else(|| {
+                        signals.meanwhile(move || end_daemon(&dir, life)).unwrap_or_else(|| {
                             bail!("told to end before the daemon of the mount had ended; it goes on by itself")
                         })
                     }
@@ -175,12 +176,17 @@ fn finished_by(location: &Location) -> String {
 }
 
 /// Has the daemon of a mount end, which gives those who use the mount a moment, and then errors.
-fn end_daemon(dir: &Path) -> Result<()> {
+fn end_daemon(dir: &Path, life: Life) -> Result<()> {
     let pid = mount::status(dir)?.pid;
     let pid =
         i32::try_from(pid).ok().and_then(Pid::from_raw).context("the daemon has no number")?;
     let daemon = pidfd_open(pid, PidfdFlags::empty()).context("the daemon is gone")?;
-    kill_process(pid, Signal::TERM).context("cannot end the daemon")?;
+    let signal = match life {
+        Life::OfItsOwn => Signal::TERM,
+        // As long as we live, TERM does not end it.
+        Life::Ours => Signal::QUIT,
+    };
+    kill_process(pid, signal).context("cannot end the daemon")?;
     // It uploads what was written meanwhile, however long that takes.
     while poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) == Err(Errno::INTR) {}
     Ok(())
