@@ -281,8 +281,9 @@ fn the_status_of_a_task_comes_when_all_else_is_in_the_bucket() {
 /// A folder of the task that a job array has run, as a key.
 const MEMBER: &str = "work/01/member";
 
-/// Puts the scripts of a job array into the bucket, and starts the second of its tasks.
-fn member(launcher: &Launcher, bucket: &Bucket<'_>) -> Command {
+/// Puts the scripts of a job array into the bucket, and starts the second of its tasks; `after` is what the array does
+/// when its task is over.
+fn member(launcher: &Launcher, bucket: &Bucket<'_>, after: &str) -> Command {
     let folder = launcher.top().join("s3").join(bucket.name()).join(MEMBER);
     let folder = folder.to_str().unwrap();
     let script = format!(
@@ -293,9 +294,10 @@ fn member(launcher: &Launcher, bucket: &Bucket<'_>) -> Command {
     );
     bucket.put("data/in.txt", b"input");
     bucket.put(&format!("{MEMBER}/.command.run"), script.as_bytes());
+    // The redirection is Nextflow's.
     let array = format!(
         "array=( /nowhere {folder} )\nexport nxf_array_task_dir=${{array[NUMBER - 1]}}\n\
-         bash $nxf_array_task_dir/.command.run\n"
+         bash $nxf_array_task_dir/.command.run 2>&1 > $nxf_array_task_dir/.command.log\n{after}\n"
     );
     bucket.put(&format!("{WORK}/.command.sh"), array.as_bytes());
     let mut command = launcher.task(bucket, &[], "", "bash .command.sh");
@@ -316,8 +318,31 @@ fn check_member(bucket: &Bucket<'_>, ran: &Finished) {
 fn a_task_of_a_job_array_is_complete_in_a_folder_of_its_own() {
     let bucket = MinIo::shared().bucket();
     let launcher = Launcher::of(&bucket);
-    let ran = run(&mut member(&launcher, &bucket), WITHIN);
+    let ran = run(&mut member(&launcher, &bucket, ""), WITHIN);
     check_member(&bucket, &ran);
+}
+
+#[test]
+fn the_status_of_a_task_of_a_job_array_comes_when_its_links_are_objects() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let go = launcher.place.path().join("go");
+    // What comes last in another folder, and is closed later, is not there before the status of the task is due.
+    let after = format!(
+        "mkdir later; echo x > later/file; echo x > later/.exitcode; while [ -d {} ] && ! [ -e {} ]; do sleep 0.1; done",
+        launcher.place.path().display(),
+        go.display()
+    );
+    let mut command = member(&launcher, &bucket, &after);
+    let mut running = command.env("QUAYFS_UPLOAD_DELAY", "10ms").spawn().unwrap();
+    wait::until("what is closed later", WITHIN, || get(&bucket, "later/.exitcode").is_some());
+    let status = bucket.get(&format!("{MEMBER}/.exitcode"));
+    fs::write(go, b"").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert_eq!(status, None, "its link is none yet");
+    let names: Vec<_> = bucket.all_keys().into_iter().filter(|key| key.contains("held")).collect();
+    assert_eq!(names, Vec::<String>::new());
+    assert!(bucket.get(&format!("{MEMBER}/.exitcode")).is_some());
 }
 
 #[test]
@@ -468,7 +493,7 @@ fn a_task_of_a_job_array_is_in_the_bucket_also_by_a_mount_that_stays() {
         let bucket = MinIo::shared().bucket();
         let launcher = Launcher::of(&bucket);
         let host = host(&launcher, &bucket);
-        check_member(&bucket, &daemon.run(&member(&launcher, &bucket)));
+        check_member(&bucket, &daemon.run(&member(&launcher, &bucket, "")));
         host.umount();
     }
 }

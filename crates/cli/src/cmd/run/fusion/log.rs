@@ -53,15 +53,14 @@ impl Log {
         self.pumps.push(std::thread::spawn(move || pump(from, to, &file, &ended)));
     }
 
-    /// Takes what the command said to its end. The file stays open, and so is not uploaded yet, until what is
-    /// returned is dropped.
-    pub(super) fn end(self) -> io::Result<Arc<File>> {
-        let Log { file, pumps, running } = self;
+    /// Takes what the command said to its end.
+    pub(super) fn end(self) -> io::Result<()> {
+        let Log { file: _open, pumps, running } = self;
         drop(running);
         for pump in pumps {
             pump.join().map_err(|_| io::Error::other("what copies the output has failed"))??;
         }
-        Ok(file)
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@
 //! ```
 
 mod array;
+mod hold;
 mod inputs;
 mod links;
 mod log;
@@ -23,11 +24,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use mount::{Arrived, Location, OwnMounts};
 
+use self::hold::Hold;
 use self::links::Outputs;
 use self::log::Log;
 use self::scratch::STATUS;
@@ -236,28 +237,33 @@ impl Launch {
         let mut command = Command::new(program);
         command.args(arguments).env(MOUNT_VARIABLE, &self.top);
         // Many hosts at a time are in the folder of an array, and one log for all would be changed under them.
-        let log = task.map(|task| task.work.join(LOG));
+        let work = task.map(|task| task.work.as_path());
         let prefetch = task.and_then(|task| task.prefetch(&self.top));
         let warming = warmed(self.warm.as_ref(), &self.top, &mut command);
-        if log.is_some() {
+        if work.is_some() {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
-        let begin =
-            |child: &mut Child| log.as_deref().map(|log| Log::begin(child, log)).transpose();
+        // When the command has been started: a file that it could have got would be closed by it.
+        let begin = |child: &mut Child| {
+            let Some(work) = work else { return Ok(None) };
+            let log = Log::begin(child, &work.join(LOG))?;
+            Ok(Some((Hold::begin(work)?, log)))
+        };
         // What may go with the task is not uploaded before its end.
         let is_hasty = self.leftovers == Leftovers::Uploaded;
         let haste = || is_hasty.then(|| Haste::begin(&self.top));
         let ran = signals.run(&mut command, begin, haste);
         drop((prefetch, warming));
-        let (ended, log) = ran.with_context(|| format!("cannot run {}", program.display()))?;
-        if let (Some(task), Some(log)) = (task, log) {
+        let (ended, begun) = ran.with_context(|| format!("cannot run {}", program.display()))?;
+        if let (Some(task), Some((hold, log))) = (task, begun) {
             let completed = task.complete(ended, log, (&self.top, self.leftovers));
             if completed.is_err() {
                 // The task did well, and its folder is not what it made: nobody must take it for that.
                 let _ = std::fs::remove_file(task.work.join(STATUS));
             }
             // Until now the folder of the task was not complete, and so its status not in the bucket.
-            drop(completed?);
+            drop(hold);
+            completed?;
         }
         Ok(ended)
     }
@@ -278,14 +284,9 @@ impl Task {
         Task { work, script }
     }
 
-    /// Puts the folder in order when the command has ended; the log stays open until what is returned is dropped.
-    fn complete(
-        &self,
-        ended: Ended,
-        log: Log,
-        (top, leftovers): (&Path, Leftovers),
-    ) -> Result<Arc<File>> {
-        let log = log.end().with_context(|| format!("cannot write {LOG}"))?;
+    /// Puts the folder in order when the command has ended.
+    fn complete(&self, ended: Ended, log: Log, (top, leftovers): (&Path, Leftovers)) -> Result<()> {
+        log.end().with_context(|| format!("cannot write {LOG}"))?;
         let outputs = Outputs::of(&self.script);
         // Nobody takes outputs from a task that failed.
         if ended.is_success() {
@@ -294,7 +295,7 @@ impl Task {
         if leftovers == Leftovers::Removed {
             scratch::remove(&self.work, &outputs);
         }
-        Ok(log)
+        Ok(())
     }
 
     /// Has the inputs fetched; without that the task takes longer, and no more.

@@ -1,0 +1,40 @@
+//! Holds the status of a task back until its folder is complete.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How it is named: about the task, and nobody's output.
+const NAME: &str = ".command.held";
+
+/// A file in the folder of a task that is open, and so not uploaded: what comes last there waits for it. It is gone
+/// before it could be.
+///
+/// The log will not do. In the folder of a job array's task the script writes it, too, and a close of that is one of the
+/// file.
+#[derive(Debug)]
+pub(super) struct Hold {
+    path: PathBuf,
+    _open: File,
+}
+
+impl Hold {
+    /// Begins, in the folder `work`.
+    pub(super) fn begin(work: &Path) -> io::Result<Hold> {
+        let path = work.join(NAME);
+        // One that a launcher left behind, as when it was killed, is in the bucket already, and holds nothing back.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let open = File::create_new(&path)?;
+        Ok(Hold { path, _open: open })
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Without a name it is not uploaded when it is closed, right after this.
+        let _ = fs::remove_file(&self.path);
+    }
+}
