@@ -131,13 +131,13 @@ fn ask<T>(
     // What is not there any more can still be unpinned: only what it is in has to be there.
     let there = place.ancestors().find(|place| is_there(place)).unwrap_or(&place);
     // Whoever reads what is wrong knows the path that he wrote, not what is left of it.
-    let by_its_name = |error| match error {
-        Error::Mount(error) if there != place && error.kind == MountErrorKind::NotMounted => {
-            let source = rustix::io::Errno::NOENT.into();
-            Error::NotLookedAt { path: path.to_owned(), source }
+    let by_its_name = |error| {
+        let Error::Mount(error) = error else { return error };
+        let path = path.to_owned();
+        if there != place && error.kind == MountErrorKind::NotMounted {
+            return Error::NotLookedAt { path, source: rustix::io::Errno::NOENT.into() };
         }
-        Error::Mount(error) => Error::Mount(MountError { path: path.to_owned(), ..error }),
-        error => error,
+        Error::Mount(MountError { path, ..error })
     };
     let entry = mount_of(there).map_err(by_its_name)?;
     let resolved = there.canonicalize().map_err(system)?;

@@ -59,7 +59,9 @@ mod tests {
             (&[Unanswered, Unanswered, Unanswered, Answered], false),
         ] {
             let mut hope = Hope::of(3);
-            tries.iter().for_each(|tried| hope.ended(*tried));
+            for tried in tries {
+                hope.ended(*tried);
+            }
             assert_eq!(hope.is_gone(), want, "{tries:?}");
         }
     }

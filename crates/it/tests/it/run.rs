@@ -170,6 +170,8 @@ fn a_command_whose_whole_job_is_told_to_end_has_its_mount_until_it_ends() {
     let trap = format!("read x < {go}; echo told > $QUAYFS_MOUNT/told; exit 9");
     let own = format!("pgrep -of \"detach.*$QUAYFS_MOUNT\" > {number}");
     let mut started = place.started(&format!("trap '{trap}' TERM; cd /; {own}"));
+    // Open at both ends: where the test fails, the command reads the end of it and does not wait for ever.
+    let mut fifo = fs::File::options().read(true).write(true).open(go).unwrap();
     let daemon = fs::read_to_string(number).unwrap();
     // As a scheduler does to all that is in a group of control.
     for name in ["-HUP", "-USR1", "-USR2", "-INT", "-TERM"] {
@@ -180,7 +182,7 @@ fn a_command_whose_whole_job_is_told_to_end_has_its_mount_until_it_ends() {
     wait::until("the daemon to hear of it", SOON, || {
         fs::read_to_string(&log).is_ok_and(|log| log.contains("told to end"))
     });
-    fs::write(go, "go\n").unwrap();
+    writeln!(fifo, "go").unwrap();
     assert_eq!(started.code(), Some(9));
     assert_eq!(place.text("told"), "told\n");
     await_daemon(&place.plan);

@@ -278,7 +278,9 @@ async fn of_a_file_that_lost_while_nobody_waited_who_waits_for_its_folder_next_h
         let ino = world.vfs().lookup(folder, name("old")).await.unwrap().ino;
         world.overwrite(ino, b"ours").await;
     }
-    keys.iter().for_each(|key| world.put_elsewhere(key));
+    for key in &keys {
+        world.put_elsewhere(key);
+    }
     world.settled().await;
     assert_eq!(world.recovery().len(), 4, "two files, and a description of each");
     let told = world.vfs.sync_below(one).await;
