@@ -31,9 +31,9 @@ impl Unheard {
         }
     }
 
-    /// Whether something failed at `top` or below it.
+    /// Whether something failed at `top` or below it. What is not remembered may have.
     pub fn has_below(&self, top: &[u8]) -> bool {
-        self.failures.iter().any(|failure| failure.is_below(top))
+        0 < self.forgotten || self.failures.iter().any(|failure| failure.is_below(top))
     }
 
     /// What failed at `top` or below it, which is told now. Of what there was no room for, somebody hears all the
@@ -92,8 +92,10 @@ mod tests {
         for _ in 0..FAILURES_MAX + 2 {
             add(&mut unheard, &["a"], "one");
         }
+        assert!(unheard.has_below(b"b"), "it may have been there");
         let told = unheard.take_below(b"b");
         assert!(told.len() == 1 && told[0].starts_with("2 more"), "{told:?}");
+        assert!(!unheard.has_below(b"b"));
         assert_eq!(unheard.take_below(b"a").len(), FAILURES_MAX);
         assert_eq!(unheard.take_below(b""), Vec::<String>::new());
     }

@@ -212,7 +212,8 @@ impl Unpublished {
     }
 
     /// It is a change of a name that is undone.
-    pub(crate) fn given_up(reason: String) -> Unpublished {
+    pub(crate) fn given_up(reason: &str) -> Unpublished {
+        let reason = format!("{reason}; it is undone: make it again if it is still wanted");
         Unpublished { reason, next: Next::MakeAgain }
     }
 }

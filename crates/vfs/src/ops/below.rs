@@ -33,7 +33,7 @@ impl Vfs {
         let lost = path.map_or_else(Vec::new, |path| self.unheard.lock().take_below(&path));
         let given_up = self.namespace.take_given_up(top);
         let lost = lost.into_iter().map(Unpublished::lost);
-        lost.chain(given_up.into_iter().map(Unpublished::given_up))
+        lost.chain(given_up.into_iter().map(|reason| Unpublished::given_up(&reason)))
     }
 
     /// The files with bytes that the bucket may lack, of `top` and all below it.
