@@ -29,12 +29,13 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use vfs::{Next, Unpublished};
+use vfs::Unpublished;
 
 use crate::assemble::Common;
 use crate::attend::attend;
 use crate::error::Error;
 use crate::lines::{Lines, say};
+use crate::missing::Missing;
 use crate::peer::Peer;
 use crate::report::Report;
 use crate::runtime_dir::{self, Of};
@@ -50,10 +51,9 @@ struct Drain {
     pending_uploads: u64,
     pending_bytes: u64,
     done: bool,
-    failed: Vec<String>,
-    /// How many of these lost to others: trying again does not help.
-    #[serde(default)]
-    lost: usize,
+    /// What could not be brought into the bucket.
+    #[serde(flatten)]
+    missing: Missing,
     /// Why attributes are left for the next mount, if they are.
     #[serde(default)]
     left: Option<String>,
@@ -69,10 +69,8 @@ struct LogLevel {
 /// What came of a drain.
 #[derive(Debug)]
 pub(crate) struct Drained {
-    /// What could not be brought into the bucket, and why.
-    pub(crate) failed: Vec<String>,
-    /// How many of these lost to others.
-    pub(crate) lost: usize,
+    /// What could not be brought into the bucket.
+    pub(crate) missing: Missing,
     /// Why attributes are left for the next mount, if they are.
     pub(crate) left: Option<String>,
 }
@@ -216,8 +214,8 @@ impl Controlled {
         draining: impl Future<Output = Vec<Unpublished>>,
     ) -> io::Result<()> {
         let Ok(_turn) = self.long.try_acquire() else {
-            let failed = vec![TOO_MANY.to_owned()];
-            return say(to, &Drain { done: true, failed, ..self.progress() }).await;
+            let missing = Missing::untried(TOO_MANY);
+            return say(to, &Drain { done: true, missing, ..self.progress() }).await;
         };
         let mut draining = std::pin::pin!(draining);
         let unpublished = loop {
@@ -227,10 +225,9 @@ impl Controlled {
                 () = self.common.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
             }
         };
-        let lost = unpublished.iter().filter(|file| file.next == Next::Lost).count();
-        let failed = unpublished.into_iter().map(|file| file.reason).collect();
+        let missing = Missing::of(unpublished);
         let left = self.volumes.left_for_the_next_mount();
-        say(to, &Drain { done: true, failed, lost, left, ..self.progress() }).await
+        say(to, &Drain { done: true, missing, left, ..self.progress() }).await
     }
 
     fn progress(&self) -> Drain {
@@ -239,8 +236,7 @@ impl Controlled {
             pending_uploads: pending.files,
             pending_bytes: pending.bytes,
             done: false,
-            failed: Vec::new(),
-            lost: 0,
+            missing: Missing::default(),
             left: None,
         }
     }
@@ -380,8 +376,7 @@ pub(crate) fn drained(asked: &mut Asked, mut tell: impl FnMut(u64, u64)) -> io::
     loop {
         let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
         if drain.done {
-            let Drain { failed, lost, left, .. } = drain;
-            return Ok(Drained { failed, lost, left });
+            return Ok(Drained { missing: drain.missing, left: drain.left });
         }
         tell(drain.pending_uploads, drain.pending_bytes);
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use base::printable;
 
 use crate::location::Location;
+use crate::missing::Missing;
 
 /// A mount or unmount that failed. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -57,29 +58,27 @@ pub enum Error {
     Recovery(vfs::Error),
     /// Uploads failed, so the mount stays.
     #[error(
-        "{} is still mounted: not everything could be uploaded:\n{}\n  the bytes are safe on the local disk; \
-         try again, or detach with --force, which leaves them to the next mount",
+        "{} is still mounted: not everything could be uploaded:\n{}\n  {}",
         shown(dir),
-        lines(reasons)
+        missing.lines(),
+        missing.advice("try again, or detach with --force, which leaves them to the next mount")
     )]
     Unpublished {
         /// Which mount.
         dir: PathBuf,
-        /// One line a file.
-        reasons: Vec<String>,
+        /// What the bucket lacks.
+        missing: Missing,
     },
     /// Uploads failed that somebody waited for.
     #[error(
         "{}: not everything could be uploaded:\n{}\n  {}",
-        shown(path), lines(reasons), advice(*lost, reasons.len())
+        shown(path), missing.lines(), missing.advice("try again")
     )]
     Unsynced {
         /// Below which path.
         path: PathBuf,
-        /// One line a file.
-        reasons: Vec<String>,
-        /// How many of these lost to others.
-        lost: usize,
+        /// What the bucket lacks.
+        missing: Missing,
     },
     /// There is nothing to discard.
     #[error(
@@ -188,28 +187,6 @@ fn mib(bytes: u64) -> String {
 /// A path within a line.
 pub(crate) fn shown(path: &Path) -> String {
     printable(&path.to_string_lossy()).into_owned()
-}
-
-/// What to do about so many reasons, of which so many are that others were there first.
-fn advice(lost: usize, reasons: usize) -> &'static str {
-    match lost {
-        0 => "the bytes are safe on the local disk; try again",
-        lost if lost < reasons => {
-            "what others changed meanwhile is in the recovery folder, as `quayfs recover --list` tells, and trying \
-             again does not bring it back; the rest is safe on the local disk: try that again"
-        }
-        _ => {
-            "others changed it meanwhile, so trying again does not help: the bytes are in the recovery folder, as \
-             `quayfs recover --list` tells"
-        }
-    }
-}
-
-/// Each reason in a line of its own, whatever names are in it.
-fn lines(reasons: &[String]) -> String {
-    let lines: Vec<String> =
-        reasons.iter().map(|reason| format!("  {}", printable(reason))).collect();
-    lines.join("\n")
 }
 
 impl Error {

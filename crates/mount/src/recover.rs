@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use store::Discarded;
-use vfs::Next;
 
 use crate::assemble::{self, Common};
 use crate::config::Config;
 use crate::error::Error;
 use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
+use crate::missing::Missing;
 use crate::notice::Notice;
 use crate::spelling::{spelled, unspelled};
 
@@ -27,9 +27,7 @@ pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
         if left.is_empty() {
             return Ok(());
         }
-        let lost = left.iter().filter(|file| file.next == Next::Lost).count();
-        let reasons = left.into_iter().map(|file| file.reason).collect();
-        Err(Error::Unsynced { path: config.state_dir.clone(), reasons, lost })
+        Err(Error::Unsynced { path: config.state_dir.clone(), missing: Missing::of(left) })
     });
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     recovered.map(|()| notices)

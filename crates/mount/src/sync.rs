@@ -15,10 +15,9 @@ pub fn sync(path: &Path, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let failed = |source| silent(&entry, source);
     let asked = Asked::of(&entry, &format!("sync {number}"))?;
     let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
-    let Drained { failed: reasons, lost, .. } =
-        drained(&mut asked, waiting(&mut tell)).map_err(failed)?;
-    if reasons.is_empty() {
+    let Drained { missing, .. } = drained(&mut asked, waiting(&mut tell)).map_err(failed)?;
+    if missing.is_empty() {
         return Ok(());
     }
-    Err(Error::Unsynced { path: path.to_owned(), reasons, lost })
+    Err(Error::Unsynced { path: path.to_owned(), missing })
 }

@@ -101,17 +101,16 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     let pid = asked.process().map_err(failed)?;
     let how = match force {
         Force::No => {
-            let Drained { failed: unpublished, left, .. } =
-                match drained(&mut asked, waiting(&mut tell)) {
-                    Ok(drained) => drained,
-                    // It died before it could answer, and what it left is in its journal.
-                    Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
-                        return clear(dir, &mut tell);
-                    }
-                    Err(error) => return Err(failed(error)),
-                };
-            if !unpublished.is_empty() {
-                return Err(Error::Unpublished { dir: dir.to_owned(), reasons: unpublished });
+            let Drained { missing, left } = match drained(&mut asked, waiting(&mut tell)) {
+                Ok(drained) => drained,
+                // It died before it could answer, and what it left is in its journal.
+                Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
+                    return clear(dir, &mut tell);
+                }
+                Err(error) => return Err(failed(error)),
+            };
+            if !missing.is_empty() {
+                return Err(Error::Unpublished { dir: dir.to_owned(), missing });
             }
             if let Some(reason) = left {
                 tell(Progress::AttributesLeft { reason });

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use base::printable;
 use mount::{Error, Force, Location, Progress};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -101,12 +100,12 @@ impl Mounted {
                 finished_by(&location)
             ),
             Ok(()) => Ok(()),
-            Err(Error::Unpublished { reasons, .. }) => {
+            Err(Error::Unpublished { missing, .. }) => {
                 detach(&dir, signals);
                 bail!(
-                    "not everything could be uploaded:\n  {}\nthe bytes are safe on the local disk: {}",
-                    printed(&reasons),
-                    finished_by(&location)
+                    "not everything could be uploaded:\n{}\n  {}",
+                    missing.lines(),
+                    missing.advice(&finished_by(&location))
                 )
             }
             // Everything was uploaded; somebody has a file open or is in a folder.
@@ -155,11 +154,6 @@ fn detach(dir: &Path, signals: &mut Signals) {
     if let Some(Err(error)) = detached {
         complain(&error.to_string());
     }
-}
-
-/// Each in a line of its own.
-fn printed(reasons: &[String]) -> String {
-    reasons.iter().map(|reason| printable(reason)).collect::<Vec<_>>().join("\n  ")
 }
 
 /// What brings the rest into the bucket.

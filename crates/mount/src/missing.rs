@@ -1,0 +1,88 @@
+//! What could not be brought into the bucket, and what people can do about it.
+
+use base::printable;
+use serde::{Deserialize, Serialize};
+use vfs::{Next, Unpublished};
+
+/// What the bucket lacks after somebody waited for all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// One line for each file and change of a name.
+    pub failed: Vec<String>,
+    /// How many of these lost to others.
+    #[serde(default)]
+    lost: usize,
+    /// How many of these are changes of names that are undone.
+    #[serde(default)]
+    undone: usize,
+}
+
+impl Missing {
+    /// All that could not be published.
+    pub(crate) fn of(unpublished: Vec<Unpublished>) -> Missing {
+        let many = |next| unpublished.iter().filter(|one| one.next == next).count();
+        let (lost, undone) = (many(Next::Lost), many(Next::MakeAgain));
+        Missing { failed: unpublished.into_iter().map(|one| one.reason).collect(), lost, undone }
+    }
+
+    /// Nothing was tried, for `reason`.
+    pub(crate) fn untried(reason: &str) -> Missing {
+        Missing { failed: vec![reason.to_owned()], ..Missing::default() }
+    }
+
+    /// Whether the bucket has everything.
+    pub fn is_empty(&self) -> bool {
+        self.failed.is_empty()
+    }
+
+    /// Each reason in a line of its own, whatever names are in it.
+    pub fn lines(&self) -> String {
+        let lines: Vec<String> =
+            self.failed.iter().map(|reason| format!("  {}", printable(reason))).collect();
+        lines.join("\n")
+    }
+
+    /// What can be done about it; of what may go well another time, `again`.
+    pub fn advice(&self, again: &str) -> String {
+        let pending = self.failed.len().saturating_sub(self.lost + self.undone);
+        let parts = [
+            (pending, format!("the bytes are safe on the local disk: {again}")),
+            (
+                self.lost,
+                "where others were first, trying again does not help: these bytes are in the recovery folder, as \
+                 `quayfs recover --list` tells"
+                    .to_owned(),
+            ),
+            (self.undone, "names whose change was given up are as they were before".to_owned()),
+        ];
+        let told = parts.into_iter().filter(|(count, _)| 0 < *count).map(|(_, words)| words);
+        told.collect::<Vec<_>>().join(";\n  ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vfs::{Next, Unpublished};
+
+    use super::Missing;
+
+    #[test]
+    fn the_advice_is_for_what_there_is() {
+        let all = [
+            (Next::TryAgain, "safe on the local disk: try again"),
+            (Next::Lost, "recovery folder"),
+            (Next::MakeAgain, "as they were before"),
+        ];
+        for chosen in 1_usize..8 {
+            let is_chosen = |at: usize| chosen & 1 << at != 0;
+            let some = (0..3).filter(|at| is_chosen(*at));
+            let some = some.map(|at| Unpublished { reason: format!("line {at}"), next: all[at].0 });
+            let missing = Missing::of(some.collect());
+            assert_eq!(missing.failed.len(), missing.lines().lines().count());
+            let advice = missing.advice("try again");
+            for (at, (_, words)) in all.iter().enumerate() {
+                assert_eq!(advice.contains(words), is_chosen(at), "{advice}");
+            }
+        }
+    }
+}
