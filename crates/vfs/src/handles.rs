@@ -61,6 +61,13 @@ impl Handles {
         files.values().any(|handle| handle.access.writes() && Arc::ptr_eq(&handle.file, file))
     }
 
+    /// The files that someone has open for writing, each as often as it is.
+    pub(crate) fn written(&self) -> Vec<Arc<File>> {
+        let files = self.files.read();
+        let written = files.values().filter(|handle| handle.access.writes());
+        written.map(|handle| Arc::clone(&handle.file)).collect()
+    }
+
     pub(crate) fn remove_file(&self, id: HandleId) -> Result<Arc<Handle>> {
         self.files.write().remove(&id).ok_or(Error::Call(Errno::EBADF))
     }

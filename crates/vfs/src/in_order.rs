@@ -57,11 +57,26 @@ impl Vfs {
         Ok(self.lacking(folder))
     }
 
-    /// The files in and below `folder` that the bucket lacks, but for those that come last.
+    /// The files in and below `folder` that the bucket lacks, but for those that come last, and those that hold these
+    /// back.
     fn lacking(&self, folder: Ino) -> Vec<Arc<File>> {
-        let mut dirty = self.files.dirty();
-        dirty.retain(|other| self.is_below(other.ino(), folder) && !self.comes_last(other));
-        dirty
+        let mut lacking = self.files.dirty();
+        lacking.retain(|other| !self.comes_last(other));
+        lacking.extend(self.holding());
+        lacking.retain(|other| self.is_below(other.ino(), folder));
+        lacking
+    }
+
+    /// The files that are open and hold back what comes last, until they are closed: also when somebody has brought
+    /// them into the bucket meanwhile.
+    fn holding(&self) -> Vec<Arc<File>> {
+        let last = &self.options.last;
+        let holds = |file: &Arc<File>| {
+            self.namespace.path(file.ino()).is_some_and(|path| last.is_held_by(&path))
+        };
+        let mut holding = self.handles.written();
+        holding.retain(holds);
+        holding
     }
 
     /// `file` lost to somebody else's. It is no file any more that could fail again, so that is remembered until
@@ -114,26 +129,40 @@ impl Vfs {
         let mut ready = Vec::new();
         let mut kept_back = 0;
         let mut asking = Vec::new();
+        let holding = if last.is_empty() { Vec::new() } else { self.holding() };
         for (folder, files) in self.by_folder(last) {
             let lacks = folder.is_some_and(|folder| {
-                left.iter().any(|left| self.is_below(left.file().ino(), folder))
+                let mut lacking = left.iter().map(Left::file).chain(&holding);
+                lacking.any(|file| self.is_below(file.ino(), folder))
             });
             match folder {
                 // Without a name they come after nothing.
                 None => ready.extend(files),
                 Some(_) if lacks || hope.lock().is_gone() => kept_back += files.len(),
-                Some(folder) => {
-                    asking.push(async move { (self.namespace.sync_below(folder).await, files) });
-                }
+                Some(folder) => asking.push((folder, files)),
             }
         }
-        let mut asked = stream::iter(asking).buffer_unordered(FOLDERS_AT_A_TIME);
+        let asked = asking.into_iter().map(|(folder, files)| {
+            let hope = &hope;
+            async move {
+                if hope.lock().is_gone() {
+                    return (None, files);
+                }
+                let synced = self.namespace.sync_below(folder).await.map_err(Error::from);
+                if let Err(error) = &synced {
+                    hope.lock().ended(failed(error));
+                }
+                (Some(synced), files)
+            }
+        });
+        let mut asked = stream::iter(asked).buffer_unordered(FOLDERS_AT_A_TIME);
         while let Some((synced, files)) = asked.next().await {
             match synced {
-                Ok(()) => ready.extend(files),
-                Err(error) => {
+                Some(Ok(())) => ready.extend(files),
+                None => kept_back += files.len(),
+                Some(Err(error)) => {
                     kept_back += files.len();
-                    let failed = |file| Left::Failed(file, error.into());
+                    let failed = |file| Left::Failed(file, error);
                     left.extend(files.into_iter().next().map(failed));
                 }
             }
@@ -185,10 +214,24 @@ impl Vfs {
 /// How the try ended to commit a file, which was dirty before or not.
 fn tried(was_dirty: bool, committed: &Result<()>) -> Tried {
     match committed {
-        Err(error) if error.is_unanswered() => Tried::Unanswered,
-        Err(_) => Tried::Answered,
+        Err(error) => failed(error),
         Ok(()) if was_dirty => Tried::Answered,
         Ok(()) => Tried::Unasked,
+    }
+}
+
+/// How a try ended that failed for `error`.
+fn failed(error: &Error) -> Tried {
+    if error.is_unanswered() {
+        return Tried::Unanswered;
+    }
+    match error {
+        Error::Namespace(_) | Error::Transfer(transfer::Error::Remote(_)) => Tried::Answered,
+        // What it comes after is lost, or the local disk failed.
+        Error::Conflict { .. }
+        | Error::Store(_)
+        | Error::Transfer(transfer::Error::Store(_) | transfer::Error::Stopped)
+        | Error::Call(_) => Tried::Unasked,
     }
 }
 
@@ -231,7 +274,9 @@ impl Committed {
         };
         let kept_back = match self.kept_back {
             0 => None,
-            files => Some(format!("{files} file(s) that come last were kept back for that")),
+            files => Some(format!(
+                "{files} file(s) that come last were kept back: what they come after is not there yet"
+            )),
         };
         failed.chain(untried.into_iter().chain(kept_back).map(Unpublished::pending)).collect()
     }

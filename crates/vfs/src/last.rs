@@ -6,6 +6,9 @@
 use base::Name;
 use remote::Key;
 
+/// What the name of a file ends with that holds back the one of the name before it.
+const HELD: &[u8] = b".held";
+
 /// The names of files that come last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Last {
@@ -27,6 +30,12 @@ impl Last {
     pub(crate) fn has_path(&self, path: &[u8]) -> bool {
         let name = path.rsplit(|byte| *byte == b'/').next();
         self.names.iter().any(|last| Some(last.as_bytes()) == name)
+    }
+
+    /// Whether the file at `path` holds those of its folder back while somebody has it open for writing: it is called
+    /// like one of them, and `.held`.
+    pub(crate) fn is_held_by(&self, path: &[u8]) -> bool {
+        path.strip_suffix(HELD).is_some_and(|last| self.has_path(last))
     }
 
     /// Whether the object is one of them.
@@ -54,6 +63,22 @@ mod tests {
         ] {
             assert_eq!(last.has_key(&Key::from(key)), want, "{key}");
             assert!(!Last::default().has_key(&Key::from(key)));
+        }
+    }
+
+    #[test]
+    fn a_file_is_held_back_by_one_of_its_name_and_held() {
+        let last = Last::named(vec![Name::new(b".exitcode").unwrap()]);
+        for (path, want) in [
+            (".exitcode.held", true),
+            ("a/.exitcode.held", true),
+            ("a/.exitcode", false),
+            ("a/other.held", false),
+            ("a/.exitcode.held/b", false),
+            (".held", false),
+        ] {
+            assert_eq!(last.is_held_by(path.as_bytes()), want, "{path}");
+            assert!(!Last::default().is_held_by(path.as_bytes()));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{HandleId, Ino};
+use base::{Errno, HandleId, Ino};
 
 use crate::errno::{Error, Result};
 use crate::file::File;
@@ -50,9 +50,16 @@ impl Vfs {
         }
         // One that fails does not keep the others from the bucket, but for those that come last.
         let committed = self.commit_in_order(files, FILES_AT_A_TIME).await;
-        let synced = committed.failed.into_iter().next().map_or(Ok(()), Err);
+        let synced = match committed.failed.into_iter().next() {
+            Some(error) => Err(error),
+            // Somebody holds them back, who has not asked us to wait.
+            None if 0 < committed.kept_back => Err(Error::Call(Errno::EBUSY)),
+            None => Ok(()),
+        };
         // The times of what was just uploaded are among the attributes.
         let attributes = self.namespace.sync(Some(dir)).await;
-        synced.and(attributes.map_err(Error::from))
+        synced.and(attributes.map_err(Error::from))?;
+        // What failed for good while nobody waited for it; the log has the words.
+        if self.take_unheard(dir).next().is_some() { Err(Error::Call(Errno::EIO)) } else { Ok(()) }
     }
 }

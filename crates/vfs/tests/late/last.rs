@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock, Ino, Metrics, SystemClock};
+use base::{Clock, Errno, Ino, Metrics, SystemClock};
 use remote::fake::Op;
 use remote::{Key, Metadata};
 use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
 
-use super::vfs::Next;
+use super::vfs::{Next, errno};
 use super::{A_WHILE, DirtyLimit, Grave, ME, NODE, OWNER, RenameMode, Setup, World, killed, name};
 
 /// Looks at what must not happen.
@@ -144,6 +144,32 @@ async fn a_file_that_comes_last_waits_for_one_that_is_still_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_waits_for_a_close_also_when_the_bucket_has_what_holds_it() {
+    let world = World::new();
+    let folder = world.folder("one").await;
+    let (_, hold) = world.create_in(folder, "done.held").await;
+    world.vfs().fsync_dir(folder).await.unwrap();
+    assert!(world.object("one/done.held").is_some(), "somebody waited for it");
+    world.closed_in(folder, "done", b"0").await;
+    let refused = world.vfs().fsync_dir(folder).await.unwrap_err();
+    assert_eq!(errno(&refused), Errno::EBUSY);
+    let left = world.vfs.drain().await;
+    assert!(left.len() == 1 && left[0].reason.contains("kept back"), "{left:?}");
+    for _ in 0..LOOKS {
+        world.clock.advance(A_WHILE);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.object("one/done"), None);
+    // A folder beside it is held back by nobody.
+    world.closed("done", b"1").await;
+    world.vfs().unlink(folder, name("done.held")).await.unwrap();
+    world.close(hold).await;
+    world.settled().await;
+    assert_eq!(world.object("one/done").unwrap(), &b"0"[..]);
+    assert!(world.object("done").is_some() && world.object("one/done.held").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_fails_keeps_back_what_comes_last() {
     let world = World::new();
     world.closed("done", b"0").await;
@@ -253,6 +279,21 @@ async fn of_a_name_that_was_given_up_who_waits_next_hears_and_what_comes_last_do
     world.closed_in(one, "done", b"1").await;
     assert_eq!(world.vfs.drain().await, []);
     assert_eq!(world.object("one/done").unwrap(), &b"1"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_fsync_of_a_folder_fails_once_if_a_name_below_it_was_given_up() {
+    let world = World::new();
+    let (one, two) = (world.folder("one").await, world.folder("two").await);
+    world.vfs().lookup(one, name("old")).await.unwrap();
+    world.bucket.fail_next(Op::Copy, remote::ErrorKind::Denied);
+    let (from, to) = ((one, name("old")), (one, name("new")));
+    world.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+    world.vfs().fsync_dir(two).await.unwrap();
+    let failed = world.vfs().fsync_dir(one).await.unwrap_err();
+    assert_eq!(errno(&failed), Errno::EIO);
+    world.vfs().fsync_dir(one).await.unwrap();
+    assert_eq!(world.vfs.drain().await, []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -201,7 +201,11 @@ impl World {
     }
 
     async fn create(&self, key: &str) -> (Ino, HandleId) {
-        let making = self.vfs().create(Ino::ROOT, name(key), NODE, Access::Write, (ME, false));
+        self.create_in(Ino::ROOT, key).await
+    }
+
+    async fn create_in(&self, dir: Ino, key: &str) -> (Ino, HandleId) {
+        let making = self.vfs().create(dir, name(key), NODE, Access::Write, (ME, false));
         let (attr, opened) = making.await.unwrap();
         (attr.ino, opened.handle)
     }
@@ -537,8 +541,7 @@ impl World {
     }
 
     async fn closed_in(&self, dir: Ino, key: &str, bytes: &[u8]) {
-        let making = self.vfs().create(dir, name(key), NODE, Access::Write, (ME, false));
-        let handle = making.await.unwrap().1.handle;
+        let (_, handle) = self.create_in(dir, key).await;
         self.write(handle, 0, bytes).await;
         self.close(handle).await;
     }

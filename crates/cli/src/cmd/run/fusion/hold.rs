@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How it is named: about the task, and nobody's output.
-const NAME: &str = ".command.held";
+/// How it is named: after the file that it holds back, as `--commit-last` has it.
+const NAME: &str = ".exitcode.held";
 
-/// A file in the folder of a task that is open, and so not uploaded: what comes last there waits for it. It is gone
-/// before it could be.
+/// A file in the folder of a task that is open, and holds back what comes last there until it is closed. It is gone
+/// then, and in the bucket only if somebody synced the folder meanwhile.
 ///
 /// The log will not do. In the folder of a job array's task the script writes it, too, and a close of that is one of the
 /// file.

@@ -246,8 +246,9 @@ impl Launch {
         // When the command has been started: a file that it could have got would be closed by it.
         let begin = |child: &mut Child| {
             let Some(work) = work else { return Ok(None) };
-            let log = Log::begin(child, &work.join(LOG))?;
-            Ok(Some((Hold::begin(work)?, log)))
+            // First of all: the task may be a short one.
+            let hold = Hold::begin(work)?;
+            Ok(Some((hold, Log::begin(child, &work.join(LOG))?)))
         };
         // What may go with the task is not uploaded before its end.
         let is_hasty = self.leftovers == Leftovers::Uploaded;
