@@ -45,6 +45,16 @@ enum Victim {
     Stripe(Arc<Cached>, u64),
 }
 
+impl Victim {
+    /// Whether it is a stripe of `cached`.
+    fn is_of(&self, cached: &Arc<Cached>) -> bool {
+        match self {
+            Victim::Whole(_) => false,
+            Victim::Stripe(other, _) => Arc::ptr_eq(other, cached),
+        }
+    }
+}
+
 /// Drops clean data of about `need_bytes`; returns how many bytes that freed. The caller holds
 /// neither the table nor a cached file.
 pub(crate) fn collect(table: &Table, ground: &Ground, need_bytes: u64) -> u64 {
@@ -117,11 +127,17 @@ fn round(
             }
         }
     }
-    let (mut freed, refused) = drop_whole(table, ground, whole)?;
+    let (mut freed, mut refused) = drop_whole(table, ground, whole)?;
     for (cached, mut chosen) in stripes {
         chosen.sort_unstable();
         let turn = ground.turn();
-        freed += cached.guard("evict")?.drop_stripes(&turn, &chosen)?;
+        let more = cached.guard("evict")?.drop_stripes(&turn, &chosen)?;
+        freed += more;
+        if more == 0 {
+            refused += 1;
+            // Nor will the other stripes go, however many there are.
+            found.retain(|(victim, _)| !victim.is_of(&cached));
+        }
     }
     Ok((freed, refused))
 }

@@ -209,6 +209,29 @@ fn younger_files_go_where_many_older_ones_are_open_in_another_process() {
 }
 
 #[test]
+fn younger_files_go_where_another_process_has_an_older_incomplete_one_open_too() {
+    const STRIPE: u64 = 64 * GRANULE_BYTES;
+    let folder = Folder::new();
+    let open = || folder.open_with(CacheLimit::Bytes(8 * GRANULE_BYTES), "boot 1");
+    let (here, there) = (open(), open());
+    let content = bytes(1, 0, GRANULE);
+    let theirs = there.cached(b"large", 8 * STRIPE).unwrap();
+    (0..4).for_each(|stripe| theirs.fill(stripe * STRIPE, &content).unwrap());
+    there.checkpoint().unwrap();
+    let ours = here.cached(b"large", 8 * STRIPE).unwrap();
+    for number in 0..12_u8 {
+        assert!(complete(&here, &[number], &content).is_complete());
+    }
+    for stripe in 0..4 {
+        let start = usize::try_from(stripe * STRIPE).unwrap();
+        assert!(
+            [&ours, &theirs].iter().all(|large| read(large, start, start + GRANULE) == content)
+        );
+    }
+    assert!(disk_bytes(&folder) <= 8 * GRANULE_BYTES);
+}
+
+#[test]
 fn a_full_cache_of_files_in_use_says_so_and_recovers() {
     let folder = Folder::new();
     let store = folder.open_with(CacheLimit::Bytes(2 * MIB as u64), "boot");
