@@ -239,7 +239,8 @@ impl Vfs {
             (Bytes::Clean(_) | Bytes::Staged { .. }, Named::Yes | Named::No, _) => return 0,
         };
         let Some(cached) = download.cached() else { return 0 };
-        if state.io.is_passthrough() {
+        // Another file that has lost its name may find these bytes nowhere else.
+        if state.io.is_passthrough() || cached.is_shared() {
             return 0;
         }
         self.store.let_go(cached, below).unwrap_or_else(|error| {

@@ -150,6 +150,32 @@ async fn a_full_disk_gets_room_from_the_file_that_is_about_to_be_written_on() {
     assert!(world.object("a") == want);
 }
 
+/// As on S3, the version of an object is a checksum of its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_takes_nothing_from_a_replaced_file_through_a_new_one_with_the_same_bytes() {
+    let world = limited(S3, 1 << 40);
+    world.bucket.versions_are_checksums();
+    let old = pattern(3 * PART);
+    for key in ["f", "t"] {
+        world.bucket.insert(&Key::from(key), old.clone(), Metadata::new());
+    }
+    let replaced = world.open("f", Access::Read).await;
+    assert!(world.read(replaced, 0, MIB).await == old);
+    world.rename("t", "f").await;
+    let new = world.open("f", Access::Read).await;
+    assert!(world.read(new, 0, MIB).await == old);
+    let writer = world.create("a").await;
+    world.disk.full_after(0);
+    assert!(world.vfs().write(writer, 0, b"no room".to_vec()).await.is_err());
+    world.disk.heal();
+    assert!(world.bucket.remove(&Key::from("f")));
+    for handle in [replaced, new] {
+        assert!(world.read(handle, 0, MIB).await == old);
+        world.close(handle).await.unwrap();
+    }
+    world.close(writer).await.unwrap();
+}
+
 /// Also where the object that comes of it is the same version: then the base can still be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reads_past_a_full_disk_while_the_file_is_published_gets_all_that_was_asked_for() {
