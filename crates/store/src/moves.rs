@@ -27,7 +27,7 @@ use crate::spares::Spare;
 use crate::staged::{BodyGuard, Staged};
 use crate::state::staged::{NewStaged, StagedState};
 use crate::state::versions::VersionNews;
-use crate::table::Table;
+use crate::table::{Table, is_idle};
 
 /// What a staged file starts from.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ pub enum Adopted {
     Clean(Arc<Cached>),
     /// It was written to since the seal: it stays staged, and dirty.
     StillDirty,
-    /// It is clean, but stays staged: the kernel has it and may still write to it through a shared
-    /// mapping. [`Store::restore`](crate::Store::restore) tries again.
+    /// It is clean, but stays staged: the kernel has it, and may still write to it through a shared mapping, or
+    /// others have the same version open. [`Store::restore`](crate::Store::restore) tries again.
     Kept,
 }
 
@@ -261,7 +261,8 @@ fn shown(table: &Table, body: &Body) -> Option<Arc<Cached>> {
     })
 }
 
-/// Moves a clean file into the cache. `None` if the kernel could still write to it.
+/// Moves a clean file into the cache. `None` if the kernel could still write to it, or if it reads it and others
+/// have the same version open.
 fn become_cached(
     table: &Table,
     staged: &Staged,
@@ -295,6 +296,11 @@ fn become_cached(
     };
 
     let mut open = table.lock_for(&[name]);
+    let is_read_by_kernel = 1 < Arc::strong_count(&body.file);
+    if is_read_by_kernel && open.get(name).is_some_and(|cached| !is_idle(cached)) {
+        // Whoever comes to write next has to write to this very file, which must not be another file's, too.
+        return Ok(None);
+    }
     let turn = ground.turn();
     // The record first: until it is made, this is the staged file that it was, and what is to
     // become of it is done again after a crash. The bucket has the bytes.

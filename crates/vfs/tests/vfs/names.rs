@@ -157,6 +157,41 @@ async fn who_has_a_replaced_file_open_sees_no_edit_of_a_new_one_with_the_same_by
     }
 }
 
+/// As on S3, the version of an object is a checksum of its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_made_with_the_bytes_of_a_removed_one_that_is_open_is_written_while_the_kernel_reads_it()
+ {
+    let world = World::new();
+    world.bucket.versions_are_checksums();
+    let old = vec![7; 300_000];
+    world.bucket.insert(&Key::from("f"), old.clone(), Metadata::new());
+    let ino = world.lookup("f").await;
+    let removed = world.open(ino, Access::Read).await.handle;
+    assert!(world.vfs().read(removed, 0, 400_000).await.unwrap() == old);
+    world.vfs().unlink(Ino::ROOT, name("f")).await.unwrap();
+
+    let made = world.vfs().create(Ino::ROOT, name("f"), NODE, Access::Write, (ME, false));
+    let (attr, maker) = made.await.unwrap();
+    world.write(maker.handle, 0, &old).await;
+    let reader = world.open(attr.ino, Access::Read).await;
+    assert!(matches!(reader.pages, Pages::Backing(_)), "{reader:?}");
+    world.vfs().flush(maker.handle, ME).await.unwrap();
+    world.vfs.release(maker.handle).unwrap();
+
+    let writer = world.open(attr.ino, Access::ReadWrite).await;
+    assert!(matches!(writer.pages, Pages::BackingSeen(_)), "{writer:?}");
+    world.write(writer.handle, 5, b"edit").await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    assert_eq!(world.object("f").unwrap()[4..10], b"\x07edit\x07"[..]);
+    assert!(world.vfs().read(removed, 0, 400_000).await.unwrap() == old);
+    for handle in [writer.handle, reader.handle, removed] {
+        world.vfs.release(handle).unwrap();
+    }
+    let last = world.open(attr.ino, Access::Read).await;
+    assert_eq!(world.vfs().read(last.handle, 4, 6).await.unwrap(), b"\x07edit\x07");
+    world.vfs.release(last.handle).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn removing_a_file_that_is_wholly_here_copies_nothing() {
     let world = World::new();
