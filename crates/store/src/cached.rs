@@ -517,6 +517,14 @@ impl BodyGuard<'_> {
         }
     }
 
+    /// Whether its name still leads to its file: another process may have put another one there.
+    pub(crate) fn is_current(&self) -> Result<bool> {
+        let Cached { ground, .. } = self.cached;
+        let found = ground.disk.inode(&self.cached.path());
+        let found = found.map_err(|error| self.cached.io("look for", error))?;
+        Ok(found == Some(self.body().file.inode()))
+    }
+
     /// Keeps other processes waiting who are about to use the file.
     pub(crate) fn moving(&self) -> Result<Moving> {
         self.body().file.moving().map_err(|error| self.cached.io("claim", error))

@@ -134,7 +134,7 @@ pub(crate) fn take(
         return Err(cached.error(ErrorKind::Held, "take"));
     }
     let moving = guard.moving()?;
-    if !guard.claim(Mode::Exclusive)? {
+    if !guard.is_current()? || !guard.claim(Mode::Exclusive)? {
         return Err(cached.error(ErrorKind::Held, "take"));
     }
     let file_name = ground.spares.name();
