@@ -17,6 +17,7 @@ use crate::ground::{Ground, Turn};
 use crate::layout::VersionName;
 use crate::lock::Mode;
 use crate::presence::{Presence, Standing};
+use crate::spares::Spare;
 use crate::state::versions::VersionNews;
 
 /// Up to this size a file of an earlier boot is verified when the kernel asks for it, not before.
@@ -506,6 +507,34 @@ impl BodyGuard<'_> {
             let range = range.expect("a run is not empty");
             self.body().file.punch(range).map_err(|error| self.cached.io("punch", error))?;
         }
+        Ok(())
+    }
+
+    /// The version has another file, with nothing in it. Whoever else has the old one goes on with that, and what
+    /// they record of it says nothing of the new one.
+    pub(crate) fn begin_anew(&mut self, _turn: &Turn<'_>) -> Result<()> {
+        let (ground, size) = (&self.cached.ground, self.cached.size);
+        let io = |error| self.cached.io("begin anew", error);
+        let Spare { file_name, file } = ground.spares.take().map_err(io)?;
+        file.set_len(size).map_err(io)?;
+        file.claim(Mode::Shared).map_err(io)?;
+        // Others who wait find that the name leads elsewhere.
+        let moving = self.moving()?;
+        let Use { last_use, uses } = self.cached.used();
+        // The record first, so that there is always one of another file than theirs.
+        ground.db.replace_version(&VersionNews {
+            name: self.cached.name,
+            identity: Cow::Borrowed(&self.cached.identity),
+            size,
+            inode: file.inode(),
+            last_use,
+            uses,
+            pieces: Vec::new(),
+        })?;
+        let path = self.cached.path();
+        ground.disk.rename(&ground.layout.staged(&file_name), &path).map_err(io)?;
+        drop(moving);
+        *self.life = Life::Here(Body { file, presence: Presence::empty(size) });
         Ok(())
     }
 

@@ -160,12 +160,18 @@ pub(crate) fn let_go(ground: &Ground, cached: &Arc<Cached>, below: u64) -> Resul
 
 /// All that is here of a version is wrong: nobody reads it here any more, nor learns of it. Pinned or not.
 pub(crate) fn forget(ground: &Ground, cached: &Arc<Cached>) -> Result<u64> {
+    // What came from staging a moment ago has its place then.
+    let settled = ground.db.settle();
     let turn = ground.turn();
-    let guard = cached.guard("forget")?;
+    let mut guard = cached.guard("forget")?;
     let presence = &guard.body().presence;
     let stripes = presence.stripes().into_iter().map(|used| used.stripe);
     let granules: Vec<u64> = stripes.flat_map(|stripe| presence.present_in(stripe)).collect();
-    guard.disown(&turn, &granules)
+    let freed = guard.disown(&turn, &granules)?;
+    settled?;
+    // Others who have learned of these bytes would record them again, with sums that match.
+    guard.begin_anew(&turn)?;
+    Ok(freed)
 }
 
 /// Drops all that is here of a version because somebody asked for that.

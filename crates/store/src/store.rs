@@ -275,8 +275,9 @@ impl Store {
     }
 
     /// Drops all that is here of a version whose bytes turned out to be wrong, pinned or not. Where another
-    /// process has it open they stay on the disk, but nobody reads them here nor learns of them any more;
-    /// what that process has learned of them before it keeps.
+    /// process has it open they stay on the disk until that closes it, but nobody reads them here nor learns of
+    /// them any more: the version has another file from now on. What that process has learned of them before it
+    /// keeps for itself.
     pub fn forget(&self, cached: &Arc<Cached>) -> Result<u64> {
         collect::forget(&self.shared.ground, cached)
     }

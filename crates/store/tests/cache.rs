@@ -432,8 +432,43 @@ fn wrong_bytes_are_forgotten_while_another_process_has_the_file() {
     }
     fill(&one, &content, all);
     here.record(&one).unwrap();
+    third.learn(&late, all).unwrap();
+    assert_eq!(read(&late, 0, 3 * GRANULE), content);
     there.learn(&other, all).unwrap();
+    assert_eq!(other.missing(all), Some(all), "it has the old file");
+    fill(&other, &content, all);
     assert_eq!(read(&other, 0, 3 * GRANULE), content);
+}
+
+#[test]
+fn wrong_bytes_that_another_process_has_learned_of_are_not_recorded_again() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let content = bytes(1, 0, 3 * GRANULE);
+    let (all, end) = (range(0, 3 * GRANULE), range(2 * GRANULE, 3 * GRANULE));
+    let one = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    one.fill(0, &bytes(2, 0, 2 * GRANULE)).unwrap();
+    here.record(&one).unwrap();
+    let other = there.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    assert_eq!(other.missing(all), Some(end));
+    here.forget(&one).unwrap();
+    fill(&other, &content, end);
+    there.record(&other).unwrap();
+
+    let third = folder.open();
+    let late = third.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    here.learn(&one, all).unwrap();
+    for cached in [&one, &late] {
+        assert_eq!(cached.missing(all), Some(all));
+    }
+    fill(&one, &content, all);
+    here.record(&one).unwrap();
+    drop((other, there));
+    third.learn(&late, all).unwrap();
+    for cached in [&one, &late] {
+        assert_eq!(read(cached, 0, 3 * GRANULE), content);
+    }
+    assert_eq!(disk_bytes(&folder), 3 * GRANULE_BYTES);
 }
 
 #[test]

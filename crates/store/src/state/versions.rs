@@ -122,6 +122,15 @@ impl Db {
         })
     }
 
+    /// Records a version in place of all that was recorded of it.
+    pub(crate) fn replace_version(&self, news: &VersionNews<'_>) -> Result<()> {
+        let boot = self.boot();
+        self.write("replace version", |transaction| {
+            forget_version(transaction, news.name)?;
+            save_version(transaction, boot, news)
+        })
+    }
+
     /// Forgets that granules of the version `name` are here, before they are dropped.
     pub(crate) fn forget_granules(&self, name: VersionName, granules: &[u64]) -> Result<()> {
         self.write("forget granules", |transaction| {
