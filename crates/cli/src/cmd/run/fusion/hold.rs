@@ -24,10 +24,12 @@ impl Hold {
         let path = work.join(NAME);
         // One that a launcher left behind, as when it was killed, is in the bucket already, and holds nothing back.
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(super::named(&path, &error));
+            }
             _ => {}
         }
-        let open = File::create_new(&path)?;
+        let open = File::create_new(&path).map_err(|error| super::named(&path, &error))?;
         Ok(Hold { path, _open: open })
     }
 }

@@ -28,9 +28,7 @@ impl Log {
     /// got: a close of that would be one of the file.
     pub(super) fn begin(child: &mut Child, path: &Path) -> io::Result<Log> {
         let opened = File::options().append(true).create(true).open(path);
-        let named =
-            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let file = Arc::new(opened.map_err(named)?);
+        let file = Arc::new(opened.map_err(|error| super::named(path, &error))?);
         let (ended, running) = io::pipe()?;
         let ended = Arc::new(ended);
         let mut log = Log { file, pumps: Vec::new(), running };

@@ -21,7 +21,7 @@ mod words;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -315,7 +315,12 @@ fn member_of_array(work: &Path) -> PathBuf {
     member.unwrap_or_else(|| work.to_owned())
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+/// An error with the path that it is about.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX).read_to_end(&mut text)?;
     Ok(text)
