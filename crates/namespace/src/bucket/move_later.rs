@@ -103,7 +103,8 @@ impl Shared {
         self.tell_of(&[*ino]);
     }
 
-    /// The bucket refused the move for good: the file has its old name again, if nobody took that.
+    /// The bucket refused the move for good: the file has its old name again, if nobody took that. When it is copied
+    /// it keeps the new one, and what stays under the old one is a file of its own.
     pub(super) fn give_up_moving(&self, moving: &Moving) {
         let Moving { ino, from, to, records, stage, .. } = moving;
         {

@@ -233,8 +233,13 @@ impl Shared {
                 let files = self.state().tree.files_below(*ino);
                 self.tell_of(&files);
             }
-            // What is left under the old name is removed by the next mount.
-            TreeStage::Removing(_) => {}
+            // It has landed; what is left under the old name is a folder of its own.
+            TreeStage::Removing(_) => {
+                if let Some(folder) = self.state().tree.folder_mut(from.0) {
+                    folder.windows.forget(&from.1);
+                }
+                self.strike_for_good(records);
+            }
         }
     }
 }

@@ -10,6 +10,7 @@
 //! uploads a file or changes names at the same paths comes after it, all others go on. Until then the
 //! bucket's word on its name does not count. What fails is tried again for as long as the mount lives;
 //! what cannot go well is given up, and the name is again what the bucket says; who waits next hears of that.
+//! A move that lacks only the removal of what was copied is made, and nobody is to make it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,10 @@ use remote::ErrorKind as RemoteErrorKind;
 use tokio::sync::watch;
 
 use super::attributes::books::Books;
-use super::change::{Change, Made};
+use super::change::{Change, Made, Stage};
 use super::changes::Claim;
 use super::make_soon::SEND_DELAY;
+use super::moving_tree::TreeStage;
 use super::persist::Rest;
 use super::shared::Shared;
 use super::turns::Turn;
@@ -66,7 +68,8 @@ impl Shared {
     ) {
         let Ok(room) = Arc::clone(&self.rests).try_acquire_owned() else {
             tracing::error!(%error, "too many changes of names wait for the store: left to the next mount");
-            self.outbox.tell(left(error));
+            let words = format!("{}: {error}", End::Left.words());
+            self.outbox.tell(Trouble::Unfinished(words));
             return;
         };
         turn.sticks();
@@ -121,24 +124,40 @@ impl Shared {
 
     /// The change in the folders `dirs` cannot go well on this mount; returns what people are told.
     fn despair(&self, (dirs, change): (&[Ino], &Change), error: &Error) -> Trouble {
-        match change {
-            Change::Rest(_) => {
-                tracing::error!(%error, "a change of names is left to the next mount");
-                left(error)
-            }
-            Change::Remove { .. }
-            | Change::MakeFolder { .. }
-            | Change::RemoveFolder { .. }
-            | Change::MakeObject { .. }
-            | Change::Move(_)
-            | Change::MoveTree(_) => {
-                tracing::error!(%error, "a change of names is given up");
-                self.give_up(change);
+        let end = change.end();
+        tracing::error!(%error, "a change of names is {}", end.words());
+        self.give_up(change);
+        let words = format!("{}: {error}", end.words());
+        match end {
+            End::Left | End::Moved => Trouble::Unfinished(words),
+            End::Undone => {
                 let state = self.state();
                 let place = |dir: &Ino| state.tree.names_of("path", *dir).ok();
                 let places = dirs.iter().filter_map(place).collect();
-                Trouble::GivenUp { words: format!("given up: {error}"), places }
+                Trouble::GivenUp { words, places }
             }
+        }
+    }
+}
+
+/// How a change ends that cannot go well on this mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The journal has what is left of it, for the next mount.
+    Left,
+    /// It is made, and what has the old name stays. It would be wrong to leave the removal to the next mount: until
+    /// then people see both, and may remove the new one, or put the same bytes under the old name.
+    Moved,
+    /// Nothing of it is to be seen.
+    Undone,
+}
+
+impl End {
+    fn words(self) -> &'static str {
+        match self {
+            End::Left => "left to the next mount",
+            End::Moved => "moved, but what has the old name could not be removed",
+            End::Undone => "given up",
         }
     }
 }
@@ -156,10 +175,25 @@ impl Change {
             Change::Rest(_) => RETRY_DELAY_MIN,
         }
     }
-}
 
-fn left(error: &Error) -> Trouble {
-    Trouble::Left(format!("left to the next mount: {error}"))
+    /// How it ends if it cannot go well.
+    fn end(&self) -> End {
+        match self {
+            Change::Rest(_) => End::Left,
+            Change::Move(moving) => match moving.stage {
+                Stage::Copying => End::Undone,
+                Stage::Removing => End::Moved,
+            },
+            Change::MoveTree(moving) => match moving.stage {
+                TreeStage::Copying(_) => End::Undone,
+                TreeStage::Removing(_) => End::Moved,
+            },
+            Change::Remove { .. }
+            | Change::MakeFolder { .. }
+            | Change::RemoveFolder { .. }
+            | Change::MakeObject { .. } => End::Undone,
+        }
+    }
 }
 
 /// Whether the same may go well later.

@@ -47,8 +47,9 @@ struct Pending {
 /// Why a change that is over is not as it was to be.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The next mount is to make the rest of it, and who asked for it knows that it failed.
-    Left(String),
+    /// A part of it is not made, and nobody has to make it again: who asked for it knows that it failed, or finds
+    /// it made but for a removal. For people who look.
+    Unfinished(String),
     /// It is undone in the folders `places`, and who asked for it was told that it is made.
     GivenUp { words: String, places: Vec<Vec<u8>> },
 }
@@ -204,7 +205,7 @@ impl Pending {
     /// Remembers a failure; people who look are not told the oldest of too many.
     fn keep(&mut self, trouble: Trouble) {
         let words = match trouble {
-            Trouble::Left(words) => words,
+            Trouble::Unfinished(words) => words,
             Trouble::GivenUp { words, places } => {
                 self.unheard.add(places, words.clone());
                 words

@@ -236,6 +236,26 @@ async fn a_move_that_comes_late_does_not_replace_what_is_newer_and_is_told() {
 }
 
 #[tokio::test]
+async fn a_move_whose_old_object_must_not_be_removed_is_made_and_nobody_is_to_make_it_again() {
+    let bench = bench();
+    bench.put("a", "1");
+    let a = bench.ino(Ino::ROOT, "a").await;
+    bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+    bench.move_top("a", "b").await;
+    bench.bucket.sync(None).await.unwrap();
+    assert_eq!(objects(&bench.fake), owned(&[("a", "1"), ("b", "1")]));
+    let Unsent { changes, failures, .. } = bench.bucket.unsent();
+    assert_eq!((changes, failures.len()), (0, 1));
+    assert!(failures[0].starts_with("moved, but"), "{failures:?}");
+    assert!(!bench.bucket.has_given_up(Ino::ROOT));
+    assert_eq!(bench.bucket.take_given_up(Ino::ROOT), Vec::<String>::new());
+    bench.expire();
+    assert_eq!(bench.names(Ino::ROOT).await, ["a", "b"]);
+    assert_eq!(bench.ino(Ino::ROOT, "b").await, a);
+    assert_ne!(bench.ino(Ino::ROOT, "a").await, a, "it is another file now");
+}
+
+#[tokio::test]
 async fn a_move_that_the_store_breaks_off_is_made_later() {
     for op in [Op::Copy, Op::Head, Op::Delete] {
         for lose in [false, true] {
@@ -569,6 +589,28 @@ async fn a_folder_whose_move_is_refused_has_its_old_name_again_and_it_is_told() 
     assert_eq!(bench.ino(Ino::ROOT, "d").await, d);
     assert_eq!(bench.names(d).await, ["a", "b"]);
     assert!(bench.keys().contains(&"d/a".to_owned()) && bench.keys().contains(&"d/b".to_owned()));
+}
+
+#[tokio::test]
+async fn what_must_not_be_removed_of_a_moved_folder_is_a_folder_of_its_own_for_good() {
+    let ledger = Arc::new(Memory::default());
+    let bench = Bench::with(Fake::new(), options(), Arc::clone(&ledger) as Arc<dyn Ledger>);
+    bench.put("d/a", "1");
+    bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+    bench.move_top("d", "n").await;
+    bench.bucket.sync(None).await.unwrap();
+    assert_eq!(objects(&bench.fake), owned(&[("d/a", "1"), ("n/a", "1")]));
+    let Unsent { changes, failures, .. } = bench.bucket.unsent();
+    assert_eq!((changes, failures.len()), (0, 1));
+    assert!(failures[0].starts_with("moved, but"), "{failures:?}");
+    assert!(!bench.bucket.has_given_up(Ino::ROOT));
+    assert_eq!(bench.names(Ino::ROOT).await, ["d", "n"]);
+    // Who saw both may have removed the other one.
+    bench.remove("n/a");
+    let next = late_bucket(Arc::new(bench.fake.clone()), &ledger, options());
+    assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+    assert_eq!(objects(&bench.fake), owned(&[("d/a", "1")]));
+    assert_eq!(ledger.left(), []);
 }
 
 const FOLDERS: [(&str, &str); 4] = [("p/d/a", "1"), ("p/d/e/b", "2"), ("q/x", "3"), ("r/", "")];
