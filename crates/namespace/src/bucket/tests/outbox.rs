@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::Ino;
+use base::{Ino, Share};
 use futures::FutureExt;
 use remote::ErrorKind as RemoteErrorKind;
 use remote::fake::{Fake, Op};
@@ -224,6 +224,47 @@ async fn who_waits_for_a_folder_hears_of_what_was_given_up_below_it_and_of_nothi
     assert!(bench.bucket.has_given_up(d) && bench.bucket.has_given_up(e));
     assert_eq!(bench.bucket.take_given_up(d).len(), 1);
     assert!(!bench.bucket.has_given_up(e) && !bench.bucket.has_given_up(Ino::ROOT));
+}
+
+#[tokio::test]
+async fn of_what_was_given_up_in_a_folder_that_was_removed_who_waits_above_it_hears() {
+    let bench = bench();
+    bench.put("p/d/a", "1");
+    bench.put("other/x", "1");
+    let (p, other) = (bench.ino(Ino::ROOT, "p").await, bench.ino(Ino::ROOT, "other").await);
+    let d = bench.ino(p, "d").await;
+    let gate = bench.fake.hold(Op::Delete);
+    bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+    bench.bucket.unlink(d, &name("a")).await.unwrap();
+    bench.bucket.rmdir(p, &name("d")).await.unwrap();
+    drop(gate);
+    bench.bucket.sync_below(p).await.unwrap();
+    assert!(bench.bucket.has_given_up(p) && !bench.bucket.has_given_up(other));
+    assert_eq!(bench.bucket.take_given_up(p).len(), 1);
+    assert!(!bench.bucket.has_given_up(Ino::ROOT));
+}
+
+#[tokio::test]
+async fn of_what_was_given_up_in_a_folder_that_was_forgotten_who_waits_for_it_hears() {
+    let bench = Bench::over(Fake::new(), BucketOptions { nodes: Share::whole(1), ..options() });
+    bench.put("d/a", "1");
+    bench.put("x", "1");
+    bench.put("y", "1");
+    let d = bench.ino(Ino::ROOT, "d").await;
+    let gate = bench.fake.hold(Op::Delete);
+    bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+    let a = bench.bucket.unlink(d, &name("a")).await.unwrap();
+    for ino in [a, d] {
+        bench.bucket.forget(ino);
+    }
+    for other in ["x", "y"] {
+        bench.bucket.forget(bench.ino(Ino::ROOT, other).await);
+    }
+    assert!(bench.bucket.path(d).is_none(), "nothing is known of it");
+    drop(gate);
+    bench.bucket.sync(None).await.unwrap();
+    let d = bench.ino(Ino::ROOT, "d").await;
+    assert_eq!(bench.bucket.take_given_up(d).len(), 1);
 }
 
 /// What is done, and the objects before and after it.
