@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirEntry, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use mount::Outcome;
 use parking_lot::Mutex;
+use rustix::io::Errno;
 
 use super::pattern::Pattern;
 use super::script::Script;
@@ -22,6 +23,9 @@ const ENTRIES_MAX: usize = 1_000_000;
 
 /// How deep they are, each folder of which is open while it is looked at.
 const DEPTH_MAX: usize = 100;
+
+/// How many links in a row the kernel follows.
+const HOPS_MAX: usize = 40;
 
 /// Which of the paths in the folder of a task are outputs.
 #[derive(Debug)]
@@ -69,7 +73,8 @@ pub(super) fn to_objects(work: &Path, top: &Path, outputs: &Outputs) -> Result<(
     let mut plan = Plan::within(&top);
     for link in links.into_iter().filter(is_output) {
         // What leads nowhere, or out of the mount, stays what it is.
-        let Some(target) = plan.target(&link) else { continue };
+        let target = plan.target(&link).with_context(|| link.display().to_string())?;
+        let Some(target) = target else { continue };
         if target != link {
             plan.add(&link, &target).with_context(|| link.display().to_string())?;
         }
@@ -130,9 +135,29 @@ impl Plan<'_> {
         Plan { top, copies: Vec::new(), entries: 0, within: Vec::new() }
     }
 
-    /// What `path` leads to, if that is there and below the top.
-    fn target(&self, path: &Path) -> Option<PathBuf> {
-        fs::canonicalize(path).ok().filter(|target| target.starts_with(self.top))
+    /// What `path` leads to, if that is there and below the top. Where nobody can tell, it may be there: a link in
+    /// its place would be an output that is missing.
+    fn target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        match fs::canonicalize(path) {
+            Ok(target) => Ok(Some(target).filter(|target| target.starts_with(self.top))),
+            Err(error) if leads_nowhere(&error) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && !self.denies(path) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the way that `path` leads ends below the top. Who may not go on elsewhere on the host, as tasks that are
+    /// not of root, has met what is nobody's output; below the top it is an output that the store, or a mode, denies.
+    fn denies(&self, path: &Path) -> bool {
+        let mut end = path.to_owned();
+        for _ in 0..HOPS_MAX {
+            let Ok(text) = fs::read_link(&end) else { break };
+            end = end.parent().unwrap_or(&end).join(text);
+        }
+        let reached = end.ancestors().find_map(|above| fs::canonicalize(above).ok());
+        reached.is_some_and(|reached| reached.starts_with(self.top))
     }
 
     /// Has `link` give way to `target`. A link to a folder becomes a folder of links first, unless that folder is one
@@ -169,16 +194,23 @@ impl Plan<'_> {
     /// Has `entry`, in a folder that `folder` gave way to, be there too.
     fn add_inner(&mut self, folder: &Path, entry: &DirEntry) -> io::Result<()> {
         let link = folder.join(entry.file_name());
-        if let Some(target) = self.target(&entry.path()) {
+        if let Some(target) = self.target(&entry.path())? {
             symlink(&target, &link)?;
             return self.add(&link, &target);
         }
         // A link that leads elsewhere says the same here; what is gone meanwhile says nothing.
         match fs::read_link(entry.path()) {
             Ok(text) => symlink(text, &link),
-            Err(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
         }
     }
+}
+
+/// Whether a link that cannot be followed for this reason leads to nothing at all.
+fn leads_nowhere(error: &io::Error) -> bool {
+    let nowhere = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::NAMETOOLONG];
+    Errno::from_io_error(error).is_some_and(|errno| nowhere.contains(&errno))
 }
 
 /// The store copies, if both are in one bucket; else the bytes go through here.
@@ -203,12 +235,18 @@ fn copy(link: &Path, target: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
+    use std::fs::{self, Permissions};
+    use std::io;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::path::Path;
+    use std::thread;
+
+    use rustix::io::Errno;
+    use rustix::process::{Uid, geteuid};
+    use rustix::thread::set_thread_res_uid;
 
     use super::super::script::{Input, Script};
-    use super::{DEPTH_MAX, Outputs, Plan};
+    use super::{DEPTH_MAX, Outputs, Plan, leads_nowhere};
 
     #[test]
     fn inputs_are_outputs_only_by_their_names() {
@@ -276,5 +314,78 @@ mod tests {
         symlink(&folder, &link).unwrap();
         let error = Plan::within(&place).add(&link, &folder).unwrap_err();
         assert!(error.to_string().contains("folders deep"), "{error}");
+    }
+
+    #[test]
+    fn only_what_is_not_there_is_nowhere() {
+        for (errno, want) in [
+            (Errno::NOENT, true),
+            (Errno::NOTDIR, true),
+            (Errno::LOOP, true),
+            (Errno::NAMETOOLONG, true),
+            (Errno::IO, false),
+            (Errno::ACCESS, false),
+            (Errno::NOTCONN, false),
+            (Errno::INVAL, false),
+        ] {
+            assert_eq!(leads_nowhere(&io::Error::from(errno)), want, "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_stay_what_they_are() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (folder, link) = (place.join("folder"), place.join("out"));
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("file"), "bytes").unwrap();
+        let long = "x".repeat(300);
+        let lost = [("lost", "nowhere"), ("loop", "loop"), ("through", "file/x"), ("long", &long)];
+        for (name, text) in lost {
+            symlink(text, folder.join(name)).unwrap();
+        }
+        symlink(&folder, &link).unwrap();
+        let mut plan = Plan::within(&place);
+        plan.add(&link, &folder).unwrap();
+        assert_eq!(plan.copies, [(link.join("file"), folder.join("file"))]);
+        for (name, text) in lost {
+            assert_eq!(fs::read_link(link.join(name)).unwrap(), Path::new(text));
+        }
+    }
+
+    #[test]
+    fn what_must_not_be_looked_at_is_an_error_below_the_top_and_nobodys_output_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (top, elsewhere) = (place.join("top"), place.join("elsewhere"));
+        for folder in [&top, &elsewhere] {
+            fs::create_dir(folder).unwrap();
+            fs::create_dir(folder.join("locked")).unwrap();
+            fs::write(folder.join("locked/file"), "bytes").unwrap();
+            symlink("locked/file", folder.join("link")).unwrap();
+            fs::set_permissions(folder.join("locked"), Permissions::from_mode(0o600)).unwrap();
+        }
+        symlink(elsewhere.join("link"), top.join("out")).unwrap();
+        symlink("../elsewhere/locked/file", top.join("up")).unwrap();
+        let looking = || {
+            if geteuid().is_root() {
+                // Of this thread alone; what it may do goes with it.
+                let nobody = Uid::from_raw(65534);
+                set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            let plan = Plan::within(&top);
+            for name in ["out", "up"] {
+                assert_eq!(plan.target(&top.join(name)).unwrap(), None, "{name}");
+            }
+            for name in ["link", "locked/file"] {
+                let error = plan.target(&top.join(name)).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}");
+            }
+        };
+        thread::scope(|scope| scope.spawn(looking).join()).unwrap();
+        for folder in [&top, &elsewhere] {
+            fs::set_permissions(folder.join("locked"), Permissions::from_mode(0o700)).unwrap();
+        }
     }
 }
