@@ -36,6 +36,13 @@ impl Vfs {
         lost.chain(given_up.into_iter().map(|reason| Unpublished::given_up(&reason)))
     }
 
+    /// Whether there is something that [`Vfs::take_unheard`] would tell.
+    pub(crate) fn has_unheard(&self, top: Ino) -> bool {
+        let path = self.namespace.path(top);
+        let is_lost = path.is_some_and(|path| self.unheard.lock().has_below(&path));
+        is_lost || self.namespace.has_given_up(top)
+    }
+
     /// The files with bytes that the bucket may lack, of `top` and all below it.
     pub(crate) fn staged_below(&self, top: Ino) -> Vec<Arc<File>> {
         self.files.staged().into_iter().filter(|file| self.is_below(file.ino(), top)).collect()

@@ -38,6 +38,20 @@ impl World {
         self.put_elsewhere(file);
     }
 
+    /// Two folders, in the first of which a rename is refused.
+    async fn refused(&self) -> (Ino, Ino) {
+        let (one, two) = (self.folder("one").await, self.folder("two").await);
+        self.vfs().lookup(one, name("old")).await.unwrap();
+        self.bucket.fail_next(Op::Copy, remote::ErrorKind::Denied);
+        let (from, to) = ((one, name("old")), (one, name("new")));
+        self.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+        (one, two)
+    }
+
+    async fn fsync_fails(&self, folder: Ino) -> Errno {
+        errno(&self.vfs().fsync_dir(folder).await.unwrap_err())
+    }
+
     async fn has(&self, file: &str) -> bool {
         self.vfs().lookup(Ino::ROOT, name(file)).await.is_ok()
     }
@@ -116,7 +130,11 @@ async fn a_file_that_is_renamed_to_one_that_comes_last_waits_no_longer_than_such
 #[tokio::test(flavor = "multi_thread")]
 async fn writers_who_need_room_do_not_bring_what_comes_last_before_its_turn() {
     let dirty_limit = DirtyLimit::Bytes(1 << 20);
-    let world = World::with(Setup { dirty_limit, upload_delay: Duration::from_hours(1) });
+    let world = World::with(Setup {
+        dirty_limit,
+        upload_delay: Duration::from_hours(1),
+        ..Setup::default()
+    });
     world.closed("done", b"0").await;
     let (_, handle) = world.create("other").await;
     world.write(handle, 0, &vec![7; 1 << 20]).await;
@@ -151,8 +169,7 @@ async fn what_is_held_back_waits_for_a_close_also_when_the_bucket_has_what_holds
     world.vfs().fsync_dir(folder).await.unwrap();
     assert!(world.object("one/done.held").is_some(), "somebody waited for it");
     world.closed_in(folder, "done", b"0").await;
-    let refused = world.vfs().fsync_dir(folder).await.unwrap_err();
-    assert_eq!(errno(&refused), Errno::EBUSY);
+    assert_eq!(world.fsync_fails(folder).await, Errno::EBUSY);
     let left = world.vfs.drain().await;
     assert!(left.len() == 1 && left[0].reason.contains("kept back"), "{left:?}");
     for _ in 0..LOOKS {
@@ -283,17 +300,32 @@ async fn of_a_name_that_was_given_up_who_waits_next_hears_and_what_comes_last_do
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_fsync_of_a_folder_fails_once_if_a_name_below_it_was_given_up() {
-    let world = World::new();
-    let (one, two) = (world.folder("one").await, world.folder("two").await);
-    world.vfs().lookup(one, name("old")).await.unwrap();
-    world.bucket.fail_next(Op::Copy, remote::ErrorKind::Denied);
-    let (from, to) = ((one, name("old")), (one, name("new")));
-    world.vfs().rename(from, to, RenameMode::Replace).await.unwrap();
+    let world = World::with(Setup { last: None, ..Setup::default() });
+    let (one, two) = world.refused().await;
     world.vfs().fsync_dir(two).await.unwrap();
-    let failed = world.vfs().fsync_dir(one).await.unwrap_err();
-    assert_eq!(errno(&failed), Errno::EIO);
+    assert_eq!(world.fsync_fails(one).await, Errno::EIO);
     world.vfs().fsync_dir(one).await.unwrap();
     assert_eq!(world.vfs.drain().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_fsync_that_hears_of_what_was_given_up_what_comes_last_above_does_not_come_either()
+{
+    let world = World::new();
+    let gate = world.bucket.hold(Op::Copy);
+    let (one, two) = world.refused().await;
+    world.closed("done", b"0").await;
+    drop(gate);
+    for _ in 0..2 {
+        assert_eq!(world.fsync_fails(one).await, Errno::EIO);
+    }
+    world.vfs().fsync_dir(two).await.unwrap();
+    // By then it may be in the recovery folder, or goes there now.
+    world.fsync_fails(Ino::ROOT).await;
+    assert_eq!(world.object("done"), None);
+    let told = world.vfs.drain().await;
+    assert!(told.iter().any(|told| told.next == Next::MakeAgain), "{told:?}");
+    world.vfs().fsync_dir(one).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -124,11 +124,14 @@ impl Ledger for Memory {
 struct Setup {
     upload_delay: Duration,
     dirty_limit: DirtyLimit,
+    /// What comes last.
+    last: Option<&'static str>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { upload_delay: vfs::UPLOAD_DELAY, dirty_limit: DirtyLimit::default() }
+        let (upload_delay, dirty_limit) = (vfs::UPLOAD_DELAY, DirtyLimit::default());
+        Setup { upload_delay, dirty_limit, last: Some("done") }
     }
 }
 
@@ -168,7 +171,7 @@ fn file_system(
         commit: Commit::Async,
         dirty_limit: setup.dirty_limit,
         upload_delay: setup.upload_delay,
-        last: Last::named(vec![name("done")]),
+        last: Last::named(setup.last.into_iter().map(name).collect()),
         learned: Arc::default(),
     };
     let names = Arc::clone(&namespace);

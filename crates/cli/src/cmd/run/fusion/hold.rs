@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// How it is named: after the file that it holds back, as `--commit-last` has it.
-const NAME: &str = ".exitcode.held";
+pub(super) const NAME: &str = ".exitcode.held";
 
 /// A file in the folder of a task that is open, and holds back what comes last there until it is closed. It is gone
 /// then, and in the bucket only if somebody synced the folder meanwhile.

@@ -140,17 +140,15 @@ impl Plan<'_> {
     fn target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         match fs::canonicalize(path) {
             Ok(target) => Ok(Some(target).filter(|target| target.starts_with(self.top))),
-            Err(error) if leads_nowhere(&error) => Ok(None),
-            Err(error) if error.kind() == ErrorKind::PermissionDenied && !self.denies(path) => {
-                Ok(None)
-            }
+            Err(error) if leads_nowhere(&error) || !self.ends_below_top(path) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether the way that `path` leads ends below the top. Who may not go on elsewhere on the host, as tasks that are
-    /// not of root, has met what is nobody's output; below the top it is an output that the store, or a mode, denies.
-    fn denies(&self, path: &Path) -> bool {
+    /// Whether the way that `path` leads ends below the top. Who cannot go on elsewhere on the host, because it is
+    /// forbidden or what is mounted there does not answer, has met what is nobody's output; below the top it is an
+    /// output that the store, or a mode, denies.
+    fn ends_below_top(&self, path: &Path) -> bool {
         let mut end = path.to_owned();
         for _ in 0..HOPS_MAX {
             let Ok(text) = fs::read_link(&end) else { break };

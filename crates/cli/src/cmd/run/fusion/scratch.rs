@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::hold;
 use super::links::Outputs;
 use crate::complain;
 
@@ -57,7 +58,7 @@ fn unless(kind: io::ErrorKind, done: io::Result<()>) -> io::Result<()> {
 }
 
 fn is_about(name: &OsStr) -> bool {
-    name == STATUS || name.as_encoded_bytes().starts_with(ABOUT)
+    name == STATUS || name == hold::NAME || name.as_encoded_bytes().starts_with(ABOUT)
 }
 
 #[cfg(test)]
@@ -75,6 +76,7 @@ mod tests {
         for name in [
             ".command.run",
             ".exitcode",
+            ".exitcode.held",
             "a.bam",
             "b.tmp",
             "d/e/f.bam",
@@ -100,8 +102,7 @@ mod tests {
         let input = Input { from: "/elsewhere".into(), name: "input".into() };
         let script = Script { outputs: outputs.to_vec(), inputs: vec![input], ..Script::default() };
         remove(work, &Outputs::of(&script));
-        let want =
-            ".command.run .exitcode a.bam d d/e d/e/f.bam h h/i input x[1].txt \u{e9}\u{f1}.v";
+        let want = ".command.run .exitcode .exitcode.held a.bam d d/e d/e/f.bam h h/i input x[1].txt \u{e9}\u{f1}.v";
         assert_eq!(left(), want);
     }
 
