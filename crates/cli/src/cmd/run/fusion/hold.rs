@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::log::named;
+
 /// How it is named: after the file that it holds back, as `--commit-last` has it.
 pub(super) const NAME: &str = ".exitcode.held";
 
@@ -25,11 +27,11 @@ impl Hold {
         // One that a launcher left behind, as when it was killed, is in the bucket already, and holds nothing back.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(super::named(&path, &error));
+                return Err(named(&path, &error));
             }
             _ => {}
         }
-        let open = File::create_new(&path).map_err(|error| super::named(&path, &error))?;
+        let open = File::create_new(&path).map_err(|error| named(&path, &error))?;
         Ok(Hold { path, _open: open })
     }
 }

@@ -28,7 +28,7 @@ impl Log {
     /// got: a close of that would be one of the file.
     pub(super) fn begin(child: &mut Child, path: &Path) -> io::Result<Log> {
         let opened = File::options().append(true).create(true).open(path);
-        let file = Arc::new(opened.map_err(|error| super::named(path, &error))?);
+        let file = Arc::new(opened.map_err(|error| named(path, &error))?);
         let (ended, running) = io::pipe()?;
         let ended = Arc::new(ended);
         let mut log = Log { file, pumps: Vec::new(), running };
@@ -64,6 +64,11 @@ impl Log {
 
 /// What a pipe holds at most by default.
 const PIPE_BYTES: usize = 64 << 10;
+
+/// An error with the path that it is about.
+pub(super) fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
 
 /// Copies all of `from`, or, when `ended` is over, what is there: who is left may say more for ever. A full pipe must not stop the command, so
 /// errors are told at the end.

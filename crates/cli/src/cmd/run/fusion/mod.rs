@@ -315,11 +315,6 @@ fn member_of_array(work: &Path) -> PathBuf {
     member.unwrap_or_else(|| work.to_owned())
 }
 
-/// An error with the path that it is about.
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(path)?.take(SCRIPT_BYTES_MAX).read_to_end(&mut text)?;
