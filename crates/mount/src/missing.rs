@@ -8,7 +8,7 @@ use vfs::{Next, Unpublished};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// One line for each file and change of a name.
-    pub failed: Vec<String>,
+    failed: Vec<String>,
     /// How many of these lost to others.
     #[serde(default)]
     lost: usize,
