@@ -483,7 +483,8 @@ impl BodyGuard<'_> {
 
     /// Nobody learns of the granules from the database any more.
     fn unrecord(&self, _turn: &Turn<'_>, granules: &[u64]) -> Result<()> {
-        self.cached.ground.db.forget_granules(self.cached.name, granules)
+        let of = (self.cached.name, self.body().file.inode());
+        self.cached.ground.db.forget_granules(of, granules)
     }
 
     /// The granules are not here any more; returns what that frees.

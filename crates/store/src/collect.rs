@@ -14,7 +14,7 @@ use crate::layout::VersionName;
 use crate::lock::Mode;
 use crate::state::versions::IdlePage;
 use crate::strangers;
-use crate::table::{Table, is_idle};
+use crate::table::{Open, Table, is_idle};
 
 /// How many unused versions of each habit are looked at in one round.
 const IDLE_VERSIONS_MAX: u32 = 256;
@@ -306,70 +306,81 @@ fn drop_whole(
     let wanted = chosen.len();
     let names: Vec<VersionName> = chosen.iter().map(|(name, _)| *name).collect();
     let mut open = table.lock_for(&names);
+    // What came from staging a moment ago has its place then.
+    ground.db.settle()?;
     let _turn = ground.turn();
     let mut claimed = Vec::new();
     for (name, disk_bytes) in chosen {
-        let claim = match open.get(name) {
-            Some(cached) if is_idle(cached) => claim_open(cached)?,
-            Some(_) => None,
-            None => claim_closed(ground, name)?,
-        };
-        if let Some(claim) = claim {
-            // Closed here and now; the claim keeps the file until its name is gone.
-            open.remove(name);
-            claimed.push((name, disk_bytes, claim));
+        if let Some(claim) = claim(&mut open, ground, (name, disk_bytes))? {
+            claimed.push((name, claim));
         }
     }
     let refused = wanted - claimed.len();
     if claimed.is_empty() {
         return Ok((0, refused));
     }
-    let names: Vec<VersionName> = claimed.iter().map(|(name, ..)| *name).collect();
+    let names: Vec<VersionName> = claimed.iter().map(|(name, _)| *name).collect();
     ground.db.forget_versions(&names)?;
     let mut freed = 0;
-    for (name, disk_bytes, claim) in claimed {
+    for (name, claim) in claimed {
         let path = ground.layout.object(name);
         if !strangers::is_stranger(&path) {
             ground.disk.unlink(&path).map_err(|error| Error::io("evict", &path, error))?;
         }
-        drop(claim);
-        freed += disk_bytes;
+        freed += claim.disk_bytes;
     }
     ground.space.give_back(freed);
     ground.metrics.add(Counter::EvictedBytes, freed);
     Ok((freed, refused))
 }
 
-/// What keeps others from using a file that is being removed.
+/// A file that is being removed: while this lives it cannot be opened, nor was anyone using it.
 #[derive(Debug)]
-enum Claim {
-    /// The file cannot be opened, nor was anyone using it.
-    File {
-        #[expect(dead_code, reason = "held, not looked at")]
-        moving: Moving,
-    },
-    /// There is no file of ours.
-    NoFile,
+struct Claim {
+    /// What goes with it.
+    disk_bytes: u64,
+    /// `None` where there is no file of ours.
+    #[expect(dead_code, reason = "held, not looked at")]
+    moving: Option<Moving>,
 }
 
-/// Claims the file of a version that nobody in this process uses; `None` if another one does.
-fn claim_open(cached: &Cached) -> Result<Option<Claim>> {
+/// Claims the file of a version, and closes it here; `None` if somebody uses it, here or in another process.
+fn claim(
+    open: &mut Open,
+    ground: &Ground,
+    (name, disk_bytes): (VersionName, u64),
+) -> Result<Option<Claim>> {
+    let Some(cached) = open.get(name) else { return claim_closed(ground, name, disk_bytes) };
+    if !is_idle(cached) {
+        return Ok(None);
+    }
     let guard = cached.guard("evict")?;
     let moving = guard.moving()?;
-    Ok(guard.claim(Mode::Exclusive)?.then_some(Claim::File { moving }))
+    let is_current = guard.is_current()?;
+    if is_current && !guard.claim(Mode::Exclusive)? {
+        return Ok(None);
+    }
+    drop(guard);
+    open.remove(name);
+    if is_current {
+        return Ok(Some(Claim { disk_bytes, moving: Some(moving) }));
+    }
+    // Another process has put a file of its own in the place of ours.
+    claim_closed(ground, name, ground.db.version_disk_bytes(name)?)
 }
 
 /// Claims the file of a version that is not open; `None` if another process uses it.
-fn claim_closed(ground: &Ground, name: VersionName) -> Result<Option<Claim>> {
+fn claim_closed(ground: &Ground, name: VersionName, disk_bytes: u64) -> Result<Option<Claim>> {
+    let nothing = Some(Claim { disk_bytes, moving: None });
     let path = ground.layout.object(name);
     let io = |error| Error::io("evict", &path, error);
     if strangers::is_stranger(&path) {
-        return Ok(Some(Claim::NoFile));
+        return Ok(nothing);
     }
-    let Some(file) = ground.disk.open(&path).map_err(io)? else { return Ok(Some(Claim::NoFile)) };
+    let Some(file) = ground.disk.open(&path).map_err(io)? else { return Ok(nothing) };
     let file = Arc::new(BackingFile::new(file, Arc::clone(&ground.disk)).map_err(io)?);
     let moving = file.moving().map_err(io)?;
     let is_claimed = file.claim(Mode::Exclusive).map_err(io)?;
     let is_current = ground.disk.inode(&path).map_err(io)? == Some(file.inode());
-    Ok((is_claimed && is_current).then_some(Claim::File { moving }))
+    Ok((is_claimed && is_current).then_some(Claim { disk_bytes, moving: Some(moving) }))
 }

@@ -472,6 +472,49 @@ fn wrong_bytes_that_another_process_has_learned_of_are_not_recorded_again() {
 }
 
 #[test]
+fn a_file_that_another_process_has_put_in_the_place_of_ours_does_not_go_with_ours() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let content = bytes(1, 0, 3 * GRANULE);
+    let (all, start) = (range(0, 3 * GRANULE), range(0, GRANULE));
+    let ours = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    fill(&ours, &content, start);
+    let theirs = there.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    there.forget(&theirs).unwrap();
+    fill(&theirs, &content, all);
+    there.record(&theirs).unwrap();
+    // Granules of our file are not theirs.
+    here.let_go(&ours, GRANULE_BYTES).unwrap();
+    fill(&ours, &content, start);
+    drop(ours);
+
+    assert_eq!(here.drop_version(b"v", 3 * GRANULE_BYTES).unwrap(), Dropped::InUse);
+    let third = folder.open();
+    let late = third.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    assert_eq!(read(&late, 0, 3 * GRANULE), content);
+    drop((late, third, theirs, there));
+    let found = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    assert_eq!(read(&found, 0, 3 * GRANULE), content);
+}
+
+#[test]
+fn a_file_that_another_process_has_put_in_the_place_of_ours_goes_if_nobody_has_it() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let content = bytes(1, 0, 3 * GRANULE);
+    let ours = here.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    fill(&ours, &content, range(0, GRANULE));
+    let theirs = there.cached(b"v", 3 * GRANULE_BYTES).unwrap();
+    there.forget(&theirs).unwrap();
+    fill(&theirs, &content, range(0, 3 * GRANULE));
+    there.record(&theirs).unwrap();
+    drop((ours, theirs, there));
+    let freed = here.drop_version(b"v", 3 * GRANULE_BYTES).unwrap();
+    assert_eq!(freed, Dropped::Freed(3 * GRANULE_BYTES));
+    assert_eq!(disk_bytes(&folder), 0);
+}
+
+#[test]
 fn two_processes_share_what_they_fetched() {
     let folder = Folder::new();
     let (one, two) = (folder.open(), folder.open());

@@ -131,10 +131,15 @@ impl Db {
         })
     }
 
-    /// Forgets that granules of the version `name` are here, before they are dropped.
-    pub(crate) fn forget_granules(&self, name: VersionName, granules: &[u64]) -> Result<()> {
+    /// Forgets that granules of the version `name` are in the file `file_inode`, before they are dropped; those of
+    /// another file that it has by now stay.
+    pub(crate) fn forget_granules(
+        &self,
+        (name, file_inode): (VersionName, u64),
+        granules: &[u64],
+    ) -> Result<()> {
         self.write("forget granules", |transaction| {
-            let Some((id, size)) = version_id(transaction, name)? else {
+            let Some((id, size)) = version_in(transaction, name, file_inode)? else {
                 return Ok(());
             };
             for run in granules.chunk_by(|a, b| granule::place(*a).0 == granule::place(*b).0) {
@@ -235,7 +240,11 @@ pub(super) fn forget_version(
     transaction: &Transaction<'_>,
     name: VersionName,
 ) -> rusqlite::Result<()> {
-    if let Some((id, _)) = version_id(transaction, name)? {
+    let id: Option<i64> = transaction
+        .prepare_cached("SELECT id FROM versions WHERE name = ?1")?
+        .query_row([name.to_string()], |row| row.get(0))
+        .optional()?;
+    if let Some(id) = id {
         transaction.prepare_cached("DELETE FROM pieces WHERE version = ?1")?.execute([id])?;
         transaction.prepare_cached("DELETE FROM versions WHERE id = ?1")?.execute([id])?;
     }
@@ -305,10 +314,17 @@ fn collect_version(mut rows: Rows<'_>, boot: Boot) -> rusqlite::Result<Option<Ve
     Ok(found)
 }
 
-fn version_id(connection: &Connection, name: VersionName) -> rusqlite::Result<Option<(i64, u64)>> {
+/// The version `name` and its size, if what is recorded of it is of the file `file_inode`.
+fn version_in(
+    connection: &Connection,
+    name: VersionName,
+    file_inode: u64,
+) -> rusqlite::Result<Option<(i64, u64)>> {
     connection
-        .prepare_cached("SELECT id, size FROM versions WHERE name = ?1")?
-        .query_row([name.to_string()], |row| Ok((row.get(0)?, unsigned(row.get(1)?))))
+        .prepare_cached("SELECT id, size FROM versions WHERE name = ?1 AND inode = ?2")?
+        .query_row(params![name.to_string(), inode(file_inode)], |row| {
+            Ok((row.get(0)?, unsigned(row.get(1)?)))
+        })
         .optional()
 }
 
