@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,9 @@ use quayfs_store::{
 
 /// One granule as a length in memory.
 pub(crate) const GRANULE: usize = GRANULE_BYTES as usize;
+
+/// A mebibyte as a length in memory.
+pub(crate) const MIB: usize = 1 << 20;
 
 /// A state folder that goes with the test.
 pub(crate) struct Folder {
@@ -171,4 +175,20 @@ pub(crate) fn kind<T: std::fmt::Debug>(result: quayfs_store::Result<T>) -> Error
 /// All bytes of a version that is complete.
 pub(crate) fn content_of(cached: &Cached) -> Vec<u8> {
     read(cached, 0, cached.size() as usize)
+}
+
+/// What cached versions take of the disk.
+pub(crate) fn on_disk(folder: &Folder) -> u64 {
+    let objects = folder.path().join("objects");
+    let of = |folder: std::fs::DirEntry| std::fs::read_dir(folder.path()).unwrap();
+    let files = std::fs::read_dir(objects).unwrap().flat_map(|folder| of(folder.unwrap()));
+    files.map(|file| file.unwrap().metadata().unwrap().blocks() * 512).sum()
+}
+
+/// Changes a byte of the only backing file.
+pub(crate) fn damage(folder: &Folder, offset: u64) {
+    let shard = std::fs::read_dir(folder.path().join("objects")).unwrap().next().unwrap();
+    let path = std::fs::read_dir(shard.unwrap().path()).unwrap().next().unwrap().unwrap().path();
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"\x5a", offset).unwrap();
 }
