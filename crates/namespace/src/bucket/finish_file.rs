@@ -85,7 +85,7 @@ impl Shared {
             now
         };
         let marks = self.file_follows((of, going), planned, &now, records).await?;
-        self.remote.delete(from).await.map_err(of_store)?;
+        self.made_but_for(self.remote.delete(from).await.map_err(of_store))?;
         Ok(marks)
     }
 

@@ -28,7 +28,7 @@ use super::persist::Rest;
 use super::shared::Shared;
 use super::turns::Turn;
 use super::unsent::Trouble;
-use crate::{Error, ErrorKind, Unsent};
+use crate::{Error, ErrorKind, Result, Unsent};
 
 /// Between tries of a change that failed.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
@@ -128,6 +128,19 @@ impl Shared {
         drop(room);
     }
 
+    /// What was moved has its new name, and `removed` is how the removal of its old objects went. One that the store
+    /// refuses for good is told to who looks, and the move is made without it.
+    pub(super) fn made_but_for<T>(&self, removed: Result<T>) -> Result<()> {
+        match removed {
+            Ok(_) => Ok(()),
+            Err(error) if may_pass(&error) => Err(error),
+            Err(error) => {
+                self.outbox.tell(Trouble::Unfinished(End::Moved.told(&error)));
+                Ok(())
+            }
+        }
+    }
+
     /// Waits for so long, or until somebody waits for us.
     async fn pause(&self, delay: Duration, haste: &mut watch::Receiver<u64>) {
         if !delay.is_zero() {
@@ -147,9 +160,8 @@ impl Shared {
         error: &Error,
     ) -> Trouble {
         let end = change.end();
-        tracing::error!(%error, "a change of names is {}", end.words());
+        let words = end.told(error);
         self.give_up(change);
-        let words = format!("{}: {error}", end.words());
         match end {
             End::Left | End::Moved => Trouble::Unfinished(words),
             End::Undone => {
@@ -181,6 +193,12 @@ impl End {
             End::Moved => "moved, but what has the old name could not be removed",
             End::Undone => "given up",
         }
+    }
+
+    /// Says so in the log; returns what people who look are told.
+    fn told(self, error: &Error) -> String {
+        tracing::error!(%error, "a change of names is {}", self.words());
+        format!("{}: {error}", self.words())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A move that was under way goes on to its end, one that had failed is taken back; either can be
 //! cut short again at any point. Objects that others put in the way stay, and so does what was to
-//! go there.
+//! go there. What is copied and must not be removed is left to no later mount, as in a mount that lives.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -271,8 +271,8 @@ impl Shared {
                 self.line_left((&route.from, &route.to)).await?;
             }
         }
-        self.remove_all(&route.from, Side::From, &cargo.marks).await.map_err(of_store)?;
-        Ok(())
+        let removed = self.remove_all(&route.from, Side::From, &cargo.marks).await;
+        self.made_but_for(removed.map_err(of_store))
     }
 }
 

@@ -11,6 +11,7 @@ use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Metadata, Remote};
 use super::crash::{End, Kind, Memory, Mortal, objects, owned, until_death};
 use super::{Bench, NODE, TTL, name, size};
 use crate::bucket::Returns;
+use crate::bucket::journal::{FileMove, Record};
 use crate::{
     Attributes, Bucket, BucketOptions, Content, Error, ErrorKind, Ledger, Namespace, RenameMode,
     SetAttr, Unsent, Use, Users,
@@ -611,6 +612,46 @@ async fn what_must_not_be_removed_of_a_moved_folder_is_a_folder_of_its_own_for_g
     assert_eq!(next.replay(ledger.left()).await.waiting, 0);
     assert_eq!(objects(&bench.fake), owned(&[("d/a", "1")]));
     assert_eq!(ledger.left(), []);
+}
+
+#[tokio::test]
+async fn what_must_not_be_removed_when_a_dead_daemons_move_is_finished_is_a_thing_of_its_own_for_good()
+{
+    for (kind, old, new) in [("folder", "d/a", "n/a"), ("file", "a", "b")] {
+        for was_copied in [false, true] {
+            let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+            let version = fake.insert(&Key::from(old), "1", Metadata::new());
+            let begun = if kind == "folder" {
+                let (from, to) = (Key::from("d/"), Key::from("n/"));
+                Record::RenamedFolder { from, to, folder: Key::from("") }
+            } else {
+                let (from, to) = (Key::from(old), Key::from(new));
+                let planned = FileMove { from, to, version, over: None };
+                Record::Renamed { planned, folder: Key::from("") }
+            };
+            ledger.append(&begun.to_bytes()).unwrap();
+            if was_copied {
+                fake.fail_next(Op::Delete, RemoteErrorKind::Unavailable);
+                let dying = late_bucket(Arc::new(fake.clone()), &ledger, options());
+                assert_eq!(dying.replay(ledger.left()).await.waiting, 1);
+            }
+            fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+            let next = late_bucket(Arc::new(fake.clone()), &ledger, options());
+            let finished = next.replay(ledger.left()).await;
+            assert_eq!((finished.moves, finished.waiting), (1, 0), "{kind} {was_copied}");
+            assert_eq!(objects(&fake), owned(&[(old, "1"), (new, "1")]));
+            let Unsent { changes, failures, .. } = next.unsent();
+            assert_eq!((changes, failures.len()), (0, 1));
+            assert!(failures[0].starts_with("moved, but"), "{failures:?}");
+            assert_eq!(next.take_given_up(Ino::ROOT), Vec::<String>::new());
+            // Who saw both may have removed the other one.
+            fake.remove(&Key::from(new));
+            let last = late_bucket(Arc::new(fake.clone()), &ledger, options());
+            last.replay(ledger.left()).await;
+            assert_eq!(objects(&fake), owned(&[(old, "1")]), "{kind} {was_copied}");
+            assert_eq!(ledger.left(), []);
+        }
+    }
 }
 
 const FOLDERS: [(&str, &str); 4] = [("p/d/a", "1"), ("p/d/e/b", "2"), ("q/x", "3"), ("r/", "")];
