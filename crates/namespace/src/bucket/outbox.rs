@@ -219,7 +219,10 @@ impl Change {
     /// How it ends if it cannot go well.
     fn end(&self) -> End {
         match self {
-            Change::Rest(_) => End::Left,
+            Change::Rest(rest) => match rest.as_deref() {
+                Some(Rest::Old { .. } | Rest::OldFolder { .. }) => End::Moved,
+                Some(Rest::Copied(_) | Rest::Copies { .. } | Rest::Swap(_)) | None => End::Left,
+            },
             Change::Move(moving) => match moving.stage {
                 Stage::Copying => End::Undone,
                 Stage::Removing => End::Moved,

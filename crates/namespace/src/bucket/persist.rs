@@ -120,6 +120,17 @@ impl Shared {
         }
     }
 
+    /// The bucket refused `rest` for good.
+    pub(super) fn give_up_rest(&self, rest: &Rest) {
+        match rest {
+            // It has its new name, and what is left under the old one is a thing of its own.
+            Rest::Old { record, .. } => self.strike_for_good(&[*record]),
+            Rest::OldFolder { records, .. } => self.strike_for_good(records),
+            // The journal has it, for the next mount.
+            Rest::Copied(_) | Rest::Copies { .. } | Rest::Swap(_) => {}
+        }
+    }
+
     /// Finds out whether a file was copied: then it has its new name, and the rest is left to do.
     async fn copied_after_all(&self, unclear: &Unclear) -> Result<Option<Rest>> {
         let Unclear { source, from, to, stored, planned, record, departure: _ } = unclear;

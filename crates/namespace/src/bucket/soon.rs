@@ -319,8 +319,11 @@ impl Shared {
             Change::MakeObject { ino, number } => self.give_up_making(*ino, *number),
             Change::Move(moving) => self.give_up_moving(moving),
             Change::MoveTree(moving) => self.give_up_tree(moving),
-            // The journal has it, for the next mount.
-            Change::Rest(_) => {}
+            Change::Rest(rest) => {
+                if let Some(rest) = rest {
+                    self.give_up_rest(rest);
+                }
+            }
         }
     }
 }

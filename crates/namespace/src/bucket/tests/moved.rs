@@ -654,6 +654,33 @@ async fn what_must_not_be_removed_when_a_dead_daemons_move_is_finished_is_a_thin
     }
 }
 
+#[tokio::test]
+async fn what_must_not_be_removed_of_what_somebody_waited_for_to_be_moved_is_a_thing_of_its_own_too()
+ {
+    for (from, old, to, new) in [("d", "d/a", "n", "n/a"), ("a", "a", "b", "b")] {
+        let ledger = Arc::new(Memory::default());
+        let options = BucketOptions { returns: Returns::InBucket, ..options() };
+        let noting = Arc::clone(&ledger) as Arc<dyn Ledger>;
+        let bench = Bench::with(Fake::new(), options.clone(), noting);
+        bench.put(old, "1");
+        for _ in 0..2 {
+            bench.fake.fail_next(Op::Delete, RemoteErrorKind::Denied);
+        }
+        let moved = bench.mv((Ino::ROOT, from), (Ino::ROOT, to)).await;
+        assert_eq!(moved.unwrap_err().kind, ErrorKind::Remote(RemoteErrorKind::Denied));
+        while 0 < bench.bucket.unsent().changes {
+            let _ = bench.bucket.sync(None).await;
+        }
+        let failures = bench.bucket.unsent().failures;
+        assert!(failures.len() == 1 && failures[0].starts_with("moved, but"), "{failures:?}");
+        bench.remove(new);
+        let next = late_bucket(Arc::new(bench.fake.clone()), &ledger, options);
+        next.replay(ledger.left()).await;
+        assert_eq!(objects(&bench.fake), owned(&[(old, "1")]));
+        assert_eq!(ledger.left(), []);
+    }
+}
+
 const FOLDERS: [(&str, &str); 4] = [("p/d/a", "1"), ("p/d/e/b", "2"), ("q/x", "3"), ("r/", "")];
 
 #[tokio::test]
