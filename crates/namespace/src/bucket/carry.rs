@@ -44,6 +44,15 @@ pub(super) enum Destination {
     Begun,
 }
 
+/// Where the copies are of what is to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copies<'a> {
+    /// Where they were made: nobody had time to take them for something that is too much.
+    There,
+    /// Below this prefix, as far as nobody has removed them; what has none any more stays.
+    Below(&'a Key),
+}
+
 /// What was copied.
 #[derive(Debug, Default)]
 pub(super) struct Cargo {
@@ -198,7 +207,7 @@ impl Shared {
     /// As [`Shared::remove_all`]; or the one object of that name, if it is no prefix.
     pub(super) async fn remove_what(self: &Arc<Self>, key: &Key, marks: &Marks) -> Result<()> {
         if is_prefix(key) {
-            return self.remove_all(key, Side::From, marks).await.map(|_| ());
+            return self.remove_all(key, Copies::There, marks).await.map(|_| ());
         }
         match there(self.remote.head(key).await)? {
             Some(meta) if marks.has(Side::From, b"", &meta.version) => {
@@ -298,25 +307,31 @@ impl Shared {
         Ok((there(from)?, there(to)?))
     }
 
-    /// Removes what has a mark on `side` below `prefix`, as it is listed now; returns how many
-    /// objects stay.
+    /// Removes what was copied from below `prefix`, as it is listed now; returns how many objects stay.
     pub(super) async fn remove_all(
         self: &Arc<Self>,
         prefix: &Key,
-        side: Side,
+        copies: Copies<'_>,
         marks: &Marks,
     ) -> Result<u64> {
         let mut left = 0;
         let mut outcome = Ok(());
         let stop = AtomicBool::new(false);
         let mut folders = self.has_real_folders().then(Folders::default);
-        let mut removals = self
-            .objects(prefix)
+        let found = match copies {
+            Copies::There => self.objects(prefix).map_ok(|found| (found, true)).boxed(),
+            Copies::Below(to) => {
+                let route = Route { from: prefix.clone(), to: to.clone() };
+                let pairs = self.pairs(&route, Destination::Begun);
+                pairs.map_ok(|(found, copy)| (found, copy.is_some())).boxed()
+            }
+        };
+        let mut removals = found
             .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
             .map(|found| {
                 let remote = Arc::clone(&self.remote);
-                let chosen = found.map(|(rest, meta)| {
-                    let marked = marks.has(side, &rest, &meta.version);
+                let chosen = found.map(|((rest, meta), is_copied)| {
+                    let marked = is_copied && marks.has(Side::From, &rest, &meta.version);
                     if let Some(folders) = &mut folders {
                         folders.add(&rest);
                     }
@@ -332,7 +347,7 @@ impl Shared {
             match removed {
                 Ok(None) => {}
                 Ok(Some(key)) => {
-                    tracing::warn!(%key, "came or changed during a move: it stays");
+                    tracing::warn!(%key, "came or changed during a move, or has no copy any more: it stays");
                     left += 1;
                 }
                 Err(error) => {
@@ -343,7 +358,7 @@ impl Shared {
         }
         drop(removals);
         outcome?;
-        if side == Side::From && left == 0 {
+        if left == 0 {
             self.remove_stub(prefix).await?;
             for rest in folders.unwrap_or_default().0.into_iter().rev() {
                 self.remote.delete(&prefix.join(&rest)).await?;
@@ -352,21 +367,28 @@ impl Shared {
         Ok(left)
     }
 
-    /// Removes again what was copied on `route`, or moves back what was moved at once.
+    /// Removes again what was copied on `route`, or moves back what was moved at once. Who took a copy for what
+    /// was moved may have removed the original since: then the copy stays.
     pub(super) async fn uncopy(self: &Arc<Self>, route: &Route, marks: &Marks) -> Result<()> {
         if marks.is_empty() && self.move_back(route).await? == Manner::AtOnce {
             return Ok(());
         }
         if !is_prefix(&route.to) {
-            let Some(copy) = there(self.remote.head(&route.to).await)? else { return Ok(()) };
+            let (Some(_), Some(copy)) = self.compare(route, b"").await? else { return Ok(()) };
             return self.uncopy_object(route, (Vec::new(), copy), marks).await;
         }
         let mut outcome = Ok(());
         let stop = AtomicBool::new(false);
+        let back = Route { from: route.to.clone(), to: route.from.clone() };
         let mut removals = self
-            .objects(&route.to)
+            .pairs(&back, Destination::Begun)
             .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
-            .map(|found| async move { self.uncopy_object(route, found?, marks).await })
+            .map(|pair| async move {
+                match pair? {
+                    (copy, Some(_)) => self.uncopy_object(route, copy, marks).await,
+                    (_, None) => Ok(()),
+                }
+            })
             .buffer_unordered(REQUESTS_MAX);
         while let Some(removed) = removals.next().await {
             stop.fetch_or(removed.is_err(), Ordering::Relaxed);

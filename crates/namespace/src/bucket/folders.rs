@@ -18,11 +18,10 @@ use std::sync::Arc;
 use base::Ino;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key};
 
-use super::carry::{Cargo, Destination, Route};
+use super::carry::{Cargo, Copies, Destination, Route};
 use super::journal::Record;
 use super::keys;
 use super::land::Spot;
-use super::marks::Side;
 use super::persist::{Failed, Rest};
 use super::shared::Shared;
 use crate::{Error, ErrorKind, RecordId, Result};
@@ -83,7 +82,7 @@ impl Shared {
         self.attributes_left(&route.from);
         let records: Vec<_> =
             [of, landed].into_iter().chain(cargo.records.iter().copied()).collect();
-        match self.remove_all(&route.from, Side::From, &cargo.marks).await {
+        match self.remove_all(&route.from, Copies::There, &cargo.marks).await {
             Ok(_) => {
                 self.ledger.strike(&records);
                 Ok(())

@@ -11,13 +11,12 @@ use base::Ino;
 use remote::{Condition, Key};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::carry::{Cargo, Destination, Route};
+use super::carry::{Cargo, Copies, Destination, Route};
 use super::change::{Change, InLine, Made};
 use super::changes::Claim;
 use super::journal::Record;
 use super::keys;
 use super::land::Spot;
-use super::marks::Side;
 use super::moving_tree::{MovingTree, TreeStage};
 use super::nodes::Place;
 use super::shared::Shared;
@@ -157,7 +156,7 @@ impl Shared {
             moving.stage = TreeStage::Removing(cargo);
         }
         let TreeStage::Removing(cargo) = &moving.stage else { unreachable!("all is copied") };
-        let removed = self.remove_all(&moving.route.from, Side::From, &cargo.marks).await;
+        let removed = self.remove_all(&moving.route.from, Copies::There, &cargo.marks).await;
         removed.map_err(|error| Error::remote(OP, error))?;
         self.strike_for_good(&moving.records);
         Ok(())

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use base::{Ino, Name};
 use remote::{Key, Moves};
 
-use super::carry::{Cargo, Route, there};
+use super::carry::{Cargo, Copies, Route, there};
 use super::go_along::Departure;
 use super::journal::FileMove;
 use super::land::Landing;
-use super::marks::Side;
 use super::nodes::Stored;
 use super::shared::Shared;
 use super::swap::Swap;
@@ -90,7 +89,7 @@ impl Shared {
                 Err(error) => Err((Rest::Old { dir, stored, record }, error)),
             },
             Rest::OldFolder { prefix, cargo, records } => {
-                match self.remove_all(&prefix, Side::From, &cargo.marks).await {
+                match self.remove_all(&prefix, Copies::There, &cargo.marks).await {
                     Ok(_) => {
                         self.ledger.strike(&records);
                         Ok(())

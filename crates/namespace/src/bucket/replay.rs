@@ -10,10 +10,10 @@ use std::sync::Arc;
 use remote::{ErrorKind as RemoteErrorKind, Key, Metadata};
 
 use super::carries::{Carry, End};
-use super::carry::{Cargo, Destination, Route};
+use super::carry::{Cargo, Copies, Destination, Route};
 use super::finish_file::Going;
 use super::journal::{Exchange, FileMove, NewObject, Object, Record};
-use super::marks::{Marks, Side};
+use super::marks::Marks;
 use super::shared::Shared;
 use super::swap::{Swap, routes};
 use crate::{Error, ErrorKind, RecordId, Result};
@@ -240,6 +240,7 @@ impl Shared {
         records: &mut Vec<RecordId>,
     ) -> Result<()> {
         let of_store = |error| Error::remote(OP, error);
+        let mut copies = Copies::There;
         match phase {
             Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
             Phase::Copying => {
@@ -269,9 +270,11 @@ impl Shared {
                     cargo.marks.set_at_once();
                 }
                 self.line_left((&route.from, &route.to)).await?;
+                // People may have seen both since.
+                copies = Copies::Below(&route.to);
             }
         }
-        let removed = self.remove_all(&route.from, Side::From, &cargo.marks).await;
+        let removed = self.remove_all(&route.from, copies, &cargo.marks).await;
         self.made_but_for(removed.map_err(of_store))
     }
 }

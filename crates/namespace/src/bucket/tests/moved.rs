@@ -12,9 +12,10 @@ use super::crash::{End, Kind, Memory, Mortal, objects, owned, until_death};
 use super::{Bench, NODE, TTL, name, size};
 use crate::bucket::Returns;
 use crate::bucket::journal::{FileMove, Record};
+use crate::bucket::marks::{Side, mark};
 use crate::{
-    Attributes, Bucket, BucketOptions, Content, Error, ErrorKind, Ledger, Namespace, RenameMode,
-    SetAttr, Unsent, Use, Users,
+    Attributes, Bucket, BucketOptions, Content, Error, ErrorKind, Ledger, Namespace, RecordId,
+    RenameMode, SetAttr, Unsent, Use, Users,
 };
 
 pub(super) fn options() -> BucketOptions {
@@ -616,7 +617,7 @@ async fn what_must_not_be_removed_of_a_moved_folder_is_a_folder_of_its_own_for_g
 
 #[tokio::test]
 async fn what_must_not_be_removed_when_a_dead_daemons_move_is_finished_is_a_thing_of_its_own_for_good()
-{
+ {
     for (kind, old, new) in [("folder", "d/a", "n/a"), ("file", "a", "b")] {
         for was_copied in [false, true] {
             let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
@@ -678,6 +679,45 @@ async fn what_must_not_be_removed_of_what_somebody_waited_for_to_be_moved_is_a_t
         next.replay(ledger.left()).await;
         assert_eq!(objects(&bench.fake), owned(&[(old, "1")]));
         assert_eq!(ledger.left(), []);
+    }
+}
+
+/// Notes the move of the folder `d` to `n`, and that it was copied, as it then is.
+fn note_copied(fake: &Fake, ledger: &Memory) -> RecordId {
+    let (from, to) = (Key::from("d/"), Key::from("n/"));
+    let of = ledger.append(&Record::MoveFolder { from, to }.to_bytes()).unwrap();
+    let mut marks = Vec::new();
+    for rest in ["a", "b"] {
+        for (prefix, side) in [("d/", Side::From), ("n/", Side::To)] {
+            let key = Key::from(format!("{prefix}{rest}").as_str());
+            let version = fake.insert(&key, rest, Metadata::new());
+            marks.push(mark(side, rest.as_bytes(), &version));
+        }
+    }
+    ledger.append(&Record::Copied { of, marks }.to_bytes()).unwrap();
+    of
+}
+
+#[tokio::test]
+async fn of_a_folder_that_was_seen_twice_no_mount_removes_what_people_have_kept() {
+    type Noted = fn(RecordId) -> Record;
+    let landed: (Noted, _) = (|of| Record::Landed { of }, ["d/b", "n/b"]);
+    let undone: (Noted, _) = (|of| Record::Undone { of }, ["n/a", "d/a"]);
+    for (noted, [gone, other_gone]) in [landed, undone] {
+        for removed in [vec![], vec![gone], vec![other_gone]] {
+            let (fake, ledger) = (Fake::new(), Arc::new(Memory::default()));
+            let record = noted(note_copied(&fake, &ledger));
+            ledger.append(&record.to_bytes()).unwrap();
+            for key in &removed {
+                fake.remove(&Key::from(*key));
+            }
+            let next = late_bucket(Arc::new(fake.clone()), &ledger, options());
+            assert_eq!(next.replay(ledger.left()).await.waiting, 0);
+            assert_eq!(ledger.left(), []);
+            let (now, what) = (objects(&fake), format!("{record:?}, {removed:?}"));
+            let kept = |bytes: &str| now.iter().filter(|(_, found)| found == bytes).count();
+            assert_eq!((kept("a"), kept("b")), (1, 1), "{what}: {now:?}");
+        }
     }
 }
 
