@@ -87,7 +87,7 @@ impl Change {
 /// A change that is made here.
 #[derive(Debug)]
 pub(super) struct Made {
-    /// The folders in which a name was changed.
+    /// The folders in which a name was changed, of each path that `place` holds.
     pub(super) dirs: Vec<Ino>,
     pub(super) change: Change,
     /// What the journal has of it, but for what the change itself knows of.

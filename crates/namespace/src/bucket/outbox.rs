@@ -55,7 +55,7 @@ impl Shared {
         }
         made.claims.iter().for_each(Claim::applied);
         let number = self.outbox.add(made.dirs.clone(), made.change.leaving().cloned());
-        self.set_out(number, made);
+        tokio::spawn(Arc::clone(self).carry_out(number, made, self.outbox.haste()));
     }
 
     /// A change failed in the middle with `error`, and who asked for it knows. The rest is done
@@ -77,26 +77,10 @@ impl Shared {
         self.outbox.fail(number, error);
         let (change, place) = (Change::Rest(Some(Box::new(rest))), (turn, None));
         let made = Made { dirs, change, records: Vec::new(), place, claims: Vec::new(), room };
-        self.set_out(number, made);
+        tokio::spawn(Arc::clone(self).carry_out(number, made, self.outbox.haste()));
     }
 
-    fn set_out(self: &Arc<Self>, number: u64, made: Made) {
-        let places = self.places(&made.dirs);
-        tokio::spawn(Arc::clone(self).carry_out(number, (made, places), self.outbox.haste()));
-    }
-
-    /// The paths of `dirs`, of those that have one.
-    fn places(&self, dirs: &[Ino]) -> Vec<Option<Vec<u8>>> {
-        let state = self.state();
-        dirs.iter().map(|dir| state.tree.names_of("path", *dir).ok()).collect()
-    }
-
-    async fn carry_out(
-        self: Arc<Self>,
-        number: u64,
-        (made, places): (Made, Vec<Option<Vec<u8>>>),
-        mut haste: watch::Receiver<u64>,
-    ) {
+    async fn carry_out(self: Arc<Self>, number: u64, made: Made, mut haste: watch::Receiver<u64>) {
         let Made { dirs, mut change, records, place: (turn, wait), claims, room } = made;
         let began = self.clock.monotonic();
         turn.come(wait).await;
@@ -119,7 +103,7 @@ impl Shared {
                 sent => break sent,
             }
         };
-        let trouble = outcome.err().map(|error| self.despair((&dirs, places), &change, &error));
+        let trouble = outcome.err().map(|error| self.despair((&dirs, &turn), &change, &error));
         self.ledger.strike_soon(&records);
         self.outbox.end(number, trouble);
         // In this order: who comes next finds that the bucket's word counts again.
@@ -151,23 +135,20 @@ impl Shared {
         }
     }
 
-    /// The change in the folders `dirs`, which were at the places `before` when it was made, cannot go well on this
-    /// mount; returns what people are told.
-    fn despair(
-        &self,
-        (dirs, before): (&[Ino], Vec<Option<Vec<u8>>>),
-        change: &Change,
-        error: &Error,
-    ) -> Trouble {
+    /// The change in the folders `dirs`, whose names `turn` holds, cannot go well on this mount; returns what people
+    /// are told.
+    fn despair(&self, (dirs, turn): (&[Ino], &Turn), change: &Change, error: &Error) -> Trouble {
         let end = change.end();
         let words = end.told(error);
         self.give_up(change);
         match end {
             End::Left | End::Moved => Trouble::Unfinished(words),
             End::Undone => {
+                let state = self.state();
                 // One that was removed or forgotten meanwhile is nowhere; who waits above it is to hear all the same.
-                let now = self.places(dirs).into_iter().zip(before);
-                let places = now.filter_map(|(now, before)| now.or(before)).collect();
+                let place =
+                    |(dir, before): (&Ino, _)| state.tree.names_of("path", *dir).unwrap_or(before);
+                let places = dirs.iter().zip(turn.folders()).map(place).collect();
                 Trouble::GivenUp { words, places }
             }
         }

@@ -215,6 +215,12 @@ fn at_and_above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     iter::once(&b""[..]).chain(slashes.map(|(at, _)| &path[..at])).chain(whole)
 }
 
+/// What `path` is in.
+fn folder(path: &[u8]) -> &[u8] {
+    let slash = path.iter().rposition(|&byte| byte == b'/');
+    &path[..slash.unwrap_or(0)]
+}
+
 /// Who is below `tree`, not at it.
 fn below<'a>(index: &'a Index, tree: &[u8]) -> impl Iterator<Item = &'a u64> {
     // A slash comes next in all that is below; for the mounted folder, anything at all.
@@ -258,6 +264,13 @@ impl Turn {
         let (wake, woken) = oneshot::channel();
         place.wake = Some(wake);
         Some(Wait(woken))
+    }
+
+    /// The folder of each path that it holds, by what they were called when it came.
+    pub(super) fn folders(&self) -> Vec<Path> {
+        let line = self.line.lock();
+        let place = line.places.get(&self.number).expect("in the line until it is dropped");
+        place.wants.iter().map(|want| folder(want.path()).to_vec()).collect()
     }
 
     /// What it does to names is to be seen on this mount.
