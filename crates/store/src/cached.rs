@@ -514,29 +514,36 @@ impl BodyGuard<'_> {
     /// The version has another file, with nothing in it. Whoever else has the old one goes on with that, and what
     /// they record of it says nothing of the new one.
     pub(crate) fn begin_anew(&mut self, _turn: &Turn<'_>) -> Result<()> {
-        let (ground, size) = (&self.cached.ground, self.cached.size);
+        let Cached { ground, size, .. } = self.cached;
+        let spare = ground.spares.take().map_err(|error| self.cached.io("begin anew", error))?;
+        if let Err(error) = self.settle_in(&spare) {
+            ground.spares.discard(&spare);
+            return Err(error);
+        }
+        *self.life = Life::Here(Body { file: spare.file, presence: Presence::empty(*size) });
+        Ok(())
+    }
+
+    /// The name of the version leads to `spare`.
+    fn settle_in(&self, Spare { file_name, file }: &Spare) -> Result<()> {
+        let Cached { ground, size, .. } = self.cached;
         let io = |error| self.cached.io("begin anew", error);
-        let Spare { file_name, file } = ground.spares.take().map_err(io)?;
-        file.set_len(size).map_err(io)?;
+        file.set_len(*size).map_err(io)?;
         file.claim(Mode::Shared).map_err(io)?;
         // Others who wait find that the name leads elsewhere.
-        let moving = self.moving()?;
+        let _moving = self.moving()?;
         let Use { last_use, uses } = self.cached.used();
         // The record first, so that there is always one of another file than theirs.
         ground.db.replace_version(&VersionNews {
             name: self.cached.name,
             identity: Cow::Borrowed(&self.cached.identity),
-            size,
+            size: *size,
             inode: file.inode(),
             last_use,
             uses,
             pieces: Vec::new(),
         })?;
-        let path = self.cached.path();
-        ground.disk.rename(&ground.layout.staged(&file_name), &path).map_err(io)?;
-        drop(moving);
-        *self.life = Life::Here(Body { file, presence: Presence::empty(size) });
-        Ok(())
+        ground.disk.rename(&ground.layout.staged(file_name), &self.cached.path()).map_err(io)
     }
 
     /// The version goes elsewhere with its file: everyone who has it is told that it is gone.

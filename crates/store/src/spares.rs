@@ -110,6 +110,11 @@ impl Spares {
         self.take_ready().map_or_else(|| self.shared.make(), Ok)
     }
 
+    /// What was taken is of no use after all.
+    pub(crate) fn discard(&self, spare: &Spare) {
+        self.shared.remove(spare);
+    }
+
     fn take_ready(&self) -> Option<Spare> {
         let mut inner = self.shared.inner.lock();
         if inner.wanted < FEW {

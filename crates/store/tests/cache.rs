@@ -269,6 +269,25 @@ fn after_a_reboot_bytes_are_verified_before_use() {
 }
 
 #[test]
+fn wrong_bytes_whose_version_gets_no_other_file_leave_nothing_in_staging() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let all = range(0, 2 * GRANULE);
+    let cached = store.cached(b"v", 2 * GRANULE_BYTES).unwrap();
+    cached.fill(0, &bytes(2, 0, 2 * GRANULE)).unwrap();
+    folder.faults.fail_renames();
+    store.forget(&cached).unwrap_err();
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    assert_eq!(cached.missing(all), Some(all));
+    folder.faults.heal();
+    store.forget(&cached).unwrap();
+    assert_eq!(folder.files("staged"), Vec::<String>::new());
+    let content = bytes(1, 0, 2 * GRANULE);
+    fill(&cached, &content, all);
+    assert_eq!(read(&cached, 0, 2 * GRANULE), content);
+}
+
+#[test]
 fn in_the_same_boot_bytes_are_believed() {
     let folder = Folder::new();
     let content = bytes(1, 0, GRANULE);
