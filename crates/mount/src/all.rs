@@ -19,6 +19,7 @@ use fuse::{Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, Statfs}
 use futures::FutureExt as _;
 use namespace::Owner;
 use tokio::runtime::Handle;
+use vfs::Next;
 
 use self::attach::Attach;
 use self::catalog::Catalog;
@@ -164,7 +165,11 @@ impl AllBuckets {
         let volumes = Arc::clone(&self.volumes);
         let synced = async move {
             let unpublished = volumes.drain().await;
-            if unpublished.is_empty() { Ok(Reply::Done) } else { Err(Errno::EIO) }
+            if unpublished.is_empty() {
+                return Ok(Reply::Done);
+            }
+            let is_held = unpublished.iter().all(|left| left.next == Next::Wait);
+            Err(if is_held { Errno::EBUSY } else { Errno::EIO })
         };
         Answer::Later(synced.boxed())
     }

@@ -195,6 +195,11 @@ impl Error {
         matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::Busy)
     }
 
+    /// Whether it is that others hold something back, and the bucket has all else.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Error::Unsynced { missing, .. } if missing.is_held())
+    }
+
     /// Whether it is that nothing of ours is mounted there.
     pub fn is_not_mounted(&self) -> bool {
         matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::NotMounted)

@@ -15,14 +15,18 @@ pub struct Missing {
     /// How many of these are changes of names that are undone.
     #[serde(default)]
     undone: usize,
+    /// How many of these others hold back.
+    #[serde(default)]
+    held: usize,
 }
 
 impl Missing {
     /// All that could not be published.
     pub(crate) fn of(unpublished: Vec<Unpublished>) -> Missing {
         let many = |next| unpublished.iter().filter(|one| one.next == next).count();
-        let (lost, undone) = (many(Next::Lost), many(Next::MakeAgain));
-        Missing { failed: unpublished.into_iter().map(|one| one.reason).collect(), lost, undone }
+        let (lost, undone, held) = (many(Next::Lost), many(Next::MakeAgain), many(Next::Wait));
+        let failed = unpublished.into_iter().map(|one| one.reason).collect();
+        Missing { failed, lost, undone, held }
     }
 
     /// Nothing was tried, for `reason`.
@@ -35,6 +39,11 @@ impl Missing {
         self.failed.is_empty()
     }
 
+    /// Whether the bucket has everything but for what others hold back.
+    pub fn is_held(&self) -> bool {
+        self.failed.len() == self.held
+    }
+
     /// Each reason in a line of its own, whatever names are in it.
     pub fn lines(&self) -> String {
         let lines: Vec<String> =
@@ -44,7 +53,7 @@ impl Missing {
 
     /// What can be done about it; of what may go well another time, `again`.
     pub fn advice(&self, again: &str) -> String {
-        let pending = self.failed.len().saturating_sub(self.lost + self.undone);
+        let pending = self.failed.len().saturating_sub(self.lost + self.undone + self.held);
         let parts = [
             (pending, format!("the bytes are safe on the local disk: {again}")),
             (
@@ -54,6 +63,7 @@ impl Missing {
                     .to_owned(),
             ),
             (self.undone, "names whose change was given up are as they were before".to_owned()),
+            (self.held, "what is held back follows by itself when it is let go".to_owned()),
         ];
         let told = parts.into_iter().filter(|(count, _)| 0 < *count).map(|(_, words)| words);
         told.collect::<Vec<_>>().join(";\n  ")
@@ -72,10 +82,11 @@ mod tests {
             (Next::TryAgain, "safe on the local disk: try again"),
             (Next::Lost, "recovery folder"),
             (Next::MakeAgain, "as they were before"),
+            (Next::Wait, "follows by itself"),
         ];
-        for chosen in 1_usize..8 {
+        for chosen in 1_usize..16 {
             let is_chosen = |at: usize| chosen & 1 << at != 0;
-            let some = (0..3).filter(|at| is_chosen(*at));
+            let some = (0..4).filter(|at| is_chosen(*at));
             let some = some.map(|at| Unpublished { reason: format!("line {at}"), next: all[at].0 });
             let missing = Missing::of(some.collect());
             assert_eq!(missing.failed.len(), missing.lines().lines().count());
@@ -83,6 +94,7 @@ mod tests {
             for (at, (_, words)) in all.iter().enumerate() {
                 assert_eq!(advice.contains(words), is_chosen(at), "{advice}");
             }
+            assert_eq!(missing.is_held(), chosen == 0b1000);
         }
     }
 }

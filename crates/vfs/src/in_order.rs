@@ -23,7 +23,9 @@ pub(crate) struct Committed {
     /// How many were not tried, because the store had answered none of many that were.
     untried: usize,
     /// How many were not tried, because they come after those.
-    pub(crate) kept_back: usize,
+    kept_back: usize,
+    /// How many were not tried, because somebody holds them back.
+    pub(crate) held: usize,
 }
 
 /// A file that is not in the bucket.
@@ -31,6 +33,17 @@ pub(crate) struct Committed {
 enum Left {
     Failed(Arc<File>, Error),
     Untried(Arc<File>),
+}
+
+/// What files that come last in a folder have to come after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// All that could be in the bucket by now is there.
+    Nothing,
+    /// Something that could not be brought there.
+    Failed,
+    /// What is only for somebody else to close.
+    Held,
 }
 
 impl Vfs {
@@ -127,19 +140,19 @@ impl Vfs {
         let hope = Mutex::new(Hope::of(at_a_time));
         let mut left = self.commit_all(first, (at_a_time, &hope)).await;
         let mut ready = Vec::new();
-        let mut kept_back = 0;
+        let (mut kept_back, mut held) = (0, 0);
         let mut asking = Vec::new();
         let holding = if last.is_empty() { Vec::new() } else { self.holding() };
         for (folder, files) in self.by_folder(last) {
-            let lacks = folder.is_some_and(|folder| {
-                let mut lacking = left.iter().map(Left::file).chain(&holding);
-                lacking.any(|file| self.is_below(file.ino(), folder))
-            });
-            match folder {
-                // Without a name they come after nothing.
-                None => ready.extend(files),
-                Some(_) if lacks || hope.lock().is_gone() => kept_back += files.len(),
-                Some(folder) => asking.push((folder, files)),
+            // Without a name they come after nothing.
+            let Some(folder) = folder else {
+                ready.extend(files);
+                continue;
+            };
+            match self.before(folder, &left, &holding) {
+                Before::Held => held += files.len(),
+                Before::Nothing if !hope.lock().is_gone() => asking.push((folder, files)),
+                Before::Nothing | Before::Failed => kept_back += files.len(),
             }
         }
         let asked = asking.into_iter().map(|(folder, files)| {
@@ -169,7 +182,7 @@ impl Vfs {
         }
         drop(asked);
         left.extend(self.commit_all(ready, (at_a_time, &hope)).await);
-        let mut committed = Committed { kept_back, ..Committed::default() };
+        let mut committed = Committed { kept_back, held, ..Committed::default() };
         for left in left {
             match left {
                 Left::Failed(_, error) => committed.failed.push(error),
@@ -177,6 +190,18 @@ impl Vfs {
             }
         }
         committed
+    }
+
+    /// What the files of `folder` that come last have to come after, of what is `left` and what is `holding` them.
+    fn before(&self, folder: Ino, left: &[Left], holding: &[Arc<File>]) -> Before {
+        let is_below = |file: &Arc<File>| self.is_below(file.ino(), folder);
+        if left.iter().map(Left::file).any(is_below) {
+            Before::Failed
+        } else if holding.iter().any(is_below) {
+            Before::Held
+        } else {
+            Before::Nothing
+        }
     }
 
     fn by_folder(&self, files: Vec<Arc<File>>) -> BTreeMap<Option<Ino>, Vec<Arc<File>>> {
@@ -249,6 +274,11 @@ impl Unpublished {
         Unpublished { reason, next: Next::TryAgain }
     }
 
+    /// Somebody else says when.
+    fn held(reason: String) -> Unpublished {
+        Unpublished { reason, next: Next::Wait }
+    }
+
     /// Its bytes are in the recovery folder.
     pub(crate) fn lost(reason: String) -> Unpublished {
         Unpublished { reason, next: Next::Lost }
@@ -278,6 +308,13 @@ impl Committed {
                 "{files} file(s) that come last were kept back: what they come after is not there yet"
             )),
         };
-        failed.chain(untried.into_iter().chain(kept_back).map(Unpublished::pending)).collect()
+        let held = match self.held {
+            0 => None,
+            files => Some(format!(
+                "{files} file(s) that come last are held back: a file of their name and `.held` is open"
+            )),
+        };
+        let pending = untried.into_iter().chain(kept_back).map(Unpublished::pending);
+        failed.chain(pending).chain(held.map(Unpublished::held)).collect()
     }
 }

@@ -124,6 +124,8 @@ pub struct Unpublished {
 pub enum Next {
     /// It may go well another time.
     TryAgain,
+    /// Somebody who has another file open holds it back: it comes by itself when that is closed.
+    Wait,
     /// Others were there first: the bytes are in the recovery folder.
     Lost,
     /// It was a change of a name, and is undone: whoever still wants it makes it again.

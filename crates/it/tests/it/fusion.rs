@@ -512,3 +512,32 @@ fn all_is_in_the_bucket_when_a_command_ends_of_which_no_folder_is_known() {
         host.umount();
     }
 }
+
+#[test]
+fn a_command_of_which_no_folder_is_known_is_not_failed_by_a_task_that_still_runs() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let host = host(&launcher, &bucket);
+    let words = launcher.place.folder("words");
+    let at_work = words.join("at-work");
+    let body = format!(
+        "printf 0 > .exitcode; touch {}; while [ -d {1} ] && ! [ -e {1}/go ]; do sleep 0.1; done",
+        at_work.display(),
+        words.display()
+    );
+    let mut task = launcher.task(&bucket, &[], "", &body).spawn().unwrap();
+    wait::until("the task to be at work", WITHIN, || at_work.exists());
+    for (number, daemon) in ["1", "2"].into_iter().zip(Daemon::EITHER) {
+        let mut command = launcher.plan.other_command(launcher.program().as_os_str());
+        let made = format!("made-{number}");
+        let script = format!("echo x > \"$QUAYFS_MOUNT\"/s3/{}/{made}", bucket.name());
+        let ran = daemon.run(command.args(["sh", "-c", &script]));
+        assert_eq!(ran.status.code(), Some(0), "{daemon:?}: {}", ran.report());
+        assert_eq!(bucket.get(&made).as_deref(), Some(&b"x\n"[..]), "{daemon:?}");
+        assert_eq!(get(&bucket, ".exitcode"), None, "{daemon:?}");
+    }
+    fs::write(words.join("go"), b"").unwrap();
+    assert_eq!(task.wait().unwrap().code(), Some(0));
+    assert_eq!(get(&bucket, ".exitcode").as_deref(), Some("0"));
+    host.umount();
+}

@@ -53,7 +53,7 @@ impl Vfs {
         let synced = match committed.failed.into_iter().next() {
             Some(error) => Err(error),
             // Somebody holds them back, who has not asked us to wait.
-            None if 0 < committed.kept_back => Err(Error::Call(Errno::EBUSY)),
+            None if 0 < committed.held => Err(Error::Call(Errno::EBUSY)),
             None => Ok(()),
         };
         // The times of what was just uploaded are among the attributes.

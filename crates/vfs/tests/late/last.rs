@@ -171,7 +171,12 @@ async fn what_is_held_back_waits_for_a_close_also_when_the_bucket_has_what_holds
     world.closed_in(folder, "done", b"0").await;
     assert_eq!(world.fsync_fails(folder).await, Errno::EBUSY);
     let left = world.vfs.drain().await;
-    assert!(left.len() == 1 && left[0].reason.contains("kept back"), "{left:?}");
+    assert!(left.len() == 1 && left[0].next == Next::Wait, "{left:?}");
+    // What could not be brought there weighs more than who holds it back.
+    world.closed_in(folder, "other", b"bytes").await;
+    world.bucket.fail_next(Op::Put, remote::ErrorKind::Denied);
+    let left: Vec<Next> = world.vfs.drain().await.iter().map(|left| left.next).collect();
+    assert_eq!(left, [Next::TryAgain, Next::TryAgain]);
     for _ in 0..LOOKS {
         world.clock.advance(A_WHILE);
         tokio::task::yield_now().await;

@@ -69,7 +69,11 @@ impl Share {
     fn bring(&self, folders: &[&Path]) -> Result<()> {
         if folders.is_empty() {
             // A sync of the folder of all buckets is one of all that is in them.
-            return bring(&self.top, sync_folder);
+            return match bring(&self.top, sync_folder) {
+                // Of tasks that still run: their launchers bring it.
+                Err(error) if is_held(&error) => Ok(()),
+                brought => brought,
+            };
         }
         folders.iter().try_for_each(|folder| bring(folder, sync_folders))
     }
@@ -84,6 +88,13 @@ fn bring(folder: &Path, sync: impl FnOnce(&Path) -> io::Result<()>) -> Result<()
         }
         synced => Ok(synced?),
     }
+}
+
+/// Whether it is that others hold something back, and the bucket has all else.
+fn is_held(error: &anyhow::Error) -> bool {
+    let told = error.downcast_ref::<Error>().is_some_and(Error::is_held);
+    let of_kernel = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    told || of_kernel == Some(io::ErrorKind::ResourceBusy)
 }
 
 /// Syncs the folders below `work`, which brings their files too, and `work` last: its files tell of the others.
