@@ -1,4 +1,4 @@
-//! What failed for good while nobody waited for it: told once, to who waits for its place next.
+//! What failed for good while nobody waited for it: told to who waits for its place, until one of them has heard it.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,16 @@ pub struct Unheard {
     failures: VecDeque<Failure>,
     /// How many more there were.
     forgotten: u64,
+    /// The number of the last of these.
+    forgotten_at: u64,
+    /// The number of the last failure.
+    last: u64,
 }
 
 #[derive(Debug)]
 struct Failure {
+    /// Grows from one to the next.
+    number: u64,
     /// Where it happened. Only who waits for everything hears of what happened nowhere.
     places: Vec<Vec<u8>>,
     reason: String,
@@ -24,10 +30,12 @@ struct Failure {
 impl Unheard {
     /// Something failed at `places` for `reason`.
     pub fn add(&mut self, places: Vec<Vec<u8>>, reason: String) {
+        self.last += 1;
         if self.failures.len() < FAILURES_MAX {
-            self.failures.push_back(Failure { places, reason });
+            self.failures.push_back(Failure { number: self.last, places, reason });
         } else {
             self.forgotten += 1;
+            self.forgotten_at = self.last;
         }
     }
 
@@ -36,18 +44,25 @@ impl Unheard {
         0 < self.forgotten || self.failures.iter().any(|failure| failure.is_below(top))
     }
 
-    /// What failed at `top` or below it, which is told now. Of what there was no room for, somebody hears all the
-    /// same: who asks first.
-    pub fn take_below(&mut self, top: &[u8]) -> Vec<String> {
-        let all = std::mem::take(&mut self.failures);
-        let (told, kept): (VecDeque<_>, _) =
-            all.into_iter().partition(|failure| failure.is_below(top));
-        self.failures = kept;
-        let forgotten = match std::mem::take(&mut self.forgotten) {
+    /// What failed at `top` or below it, each with a number to be [`heard`](Unheard::heard) by. Of what there was no room
+    /// for, somebody hears all the same: who asks first.
+    pub fn below(&self, top: &[u8]) -> Vec<(u64, String)> {
+        let told = self.failures.iter().filter(|failure| failure.is_below(top));
+        let told = told.map(|failure| (failure.number, failure.reason.clone()));
+        let forgotten = match self.forgotten {
             0 => None,
             more => Some(format!("{more} more failure(s), at places that are not remembered")),
         };
-        told.into_iter().map(|failure| failure.reason).chain(forgotten).collect()
+        told.chain(forgotten.map(|words| (self.forgotten_at, words))).collect()
+    }
+
+    /// Somebody has heard what was told with this number, so that nobody is told it again.
+    pub fn heard(&mut self, number: u64) {
+        self.failures.retain(|failure| failure.number != number);
+        // If there are more by now, all of them are told again.
+        if self.forgotten_at == number {
+            self.forgotten = 0;
+        }
     }
 }
 
@@ -70,20 +85,31 @@ mod tests {
         unheard.add(places, reason.to_owned());
     }
 
+    /// What is told who waits for `top`, and hears it.
+    fn hear(unheard: &mut Unheard, top: &[u8]) -> Vec<String> {
+        let told = unheard.below(top);
+        assert_eq!(unheard.below(top), told, "nobody has heard it");
+        let hear = |(number, reason)| {
+            unheard.heard(number);
+            reason
+        };
+        told.into_iter().map(hear).collect()
+    }
+
     #[test]
-    fn each_failure_is_told_once_and_to_who_waits_for_its_place() {
+    fn each_failure_is_heard_once_and_by_who_waits_for_its_place() {
         let mut unheard = Unheard::default();
         add(&mut unheard, &["a/b"], "one");
         add(&mut unheard, &["a", "c"], "two");
         add(&mut unheard, &["ab"], "three");
         add(&mut unheard, &[], "nowhere");
         assert!(!unheard.has_below(b"a/b/c") && !unheard.has_below(b"b"));
-        assert_eq!(unheard.take_below(b"a/b/c"), Vec::<String>::new());
+        assert_eq!(hear(&mut unheard, b"a/b/c"), Vec::<String>::new());
         assert!(unheard.has_below(b"c"));
-        assert_eq!(unheard.take_below(b"a"), ["one", "two"]);
+        assert_eq!(hear(&mut unheard, b"a"), ["one", "two"]);
         assert!(!unheard.has_below(b"a") && !unheard.has_below(b"c") && unheard.has_below(b""));
-        assert_eq!(unheard.take_below(b""), ["three", "nowhere"]);
-        assert_eq!(unheard.take_below(b""), Vec::<String>::new());
+        assert_eq!(hear(&mut unheard, b""), ["three", "nowhere"]);
+        assert_eq!(hear(&mut unheard, b""), Vec::<String>::new());
     }
 
     #[test]
@@ -93,10 +119,13 @@ mod tests {
             add(&mut unheard, &["a"], "one");
         }
         assert!(unheard.has_below(b"b"), "it may have been there");
-        let told = unheard.take_below(b"b");
-        assert!(told.len() == 1 && told[0].starts_with("2 more"), "{told:?}");
+        let (early, _) = unheard.below(b"b").remove(0);
+        add(&mut unheard, &["a"], "one");
+        unheard.heard(early);
+        let told = hear(&mut unheard, b"b");
+        assert!(told.len() == 1 && told[0].starts_with("3 more"), "{told:?}");
         assert!(!unheard.has_below(b"b"));
-        assert_eq!(unheard.take_below(b"a").len(), FAILURES_MAX);
-        assert_eq!(unheard.take_below(b""), Vec::<String>::new());
+        assert_eq!(hear(&mut unheard, b"a").len(), FAILURES_MAX);
+        assert_eq!(hear(&mut unheard, b""), Vec::<String>::new());
     }
 }

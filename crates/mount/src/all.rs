@@ -164,12 +164,14 @@ impl AllBuckets {
     fn sync(&self) -> Answer {
         let volumes = Arc::clone(&self.volumes);
         let synced = async move {
-            let unpublished = volumes.drain().await;
-            if unpublished.is_empty() {
-                return Ok(Reply::Done);
+            let unbrought = volumes.drain().await;
+            unbrought.heard_without_words();
+            let mut nexts = unbrought.all().map(|left| left.next);
+            match nexts.next() {
+                None => Ok(Reply::Done),
+                Some(Next::Wait) if nexts.all(|next| next == Next::Wait) => Err(Errno::EBUSY),
+                Some(_) => Err(Errno::EIO),
             }
-            let is_held = unpublished.iter().all(|left| left.next == Next::Wait);
-            Err(if is_held { Errno::EBUSY } else { Errno::EIO })
         };
         Answer::Later(synced.boxed())
     }

@@ -10,15 +10,19 @@
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
 //!   hello  ──▶ nothing, as to all that is no question: the connection ends
 //! ```
+//!
+//! What is told until somebody has heard it, the news of a drain, is heard when who asked ends the connection and has read
+//! all of it.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as ClientStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Clock as _, Ino, SystemClock};
+use base::{Clock, Ino, SystemClock};
 use fuse::MountEntry;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -26,10 +30,9 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, 
 use rustix::process::PidfdFlags;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncWriteExt, BufReader as AsyncBufReader};
+use tokio::io::{AsyncBufRead, AsyncWriteExt, BufReader as AsyncBufReader};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use vfs::Unpublished;
 
 use crate::assemble::Common;
 use crate::attend::attend;
@@ -43,7 +46,7 @@ use crate::socket::Socket;
 use crate::status::{Live, Status};
 use crate::task;
 use crate::telemetry::LogControl;
-use crate::volumes::Volumes;
+use crate::volumes::{Unbrought, Volumes};
 
 /// How far the uploads are that a drain waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -160,7 +163,10 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
             controlled.volumes.hasten();
             say(&mut writing, &controlled.progress()).await
         }
-        "drain" => controlled.tell(&mut writing, controlled.volumes.drain()).await,
+        "drain" => {
+            let draining = controlled.volumes.drain();
+            controlled.tell(&mut lines, &mut writing, draining).await
+        }
         task if task.starts_with('{') => {
             let task = serde_json::from_str(task)?;
             let Ok(_turn) = controlled.long.try_acquire() else {
@@ -176,7 +182,7 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
             Some(("sync", number)) => match number.parse() {
                 Ok(number) => {
                     let syncing = controlled.volumes.sync(Ino(number));
-                    controlled.tell(&mut writing, syncing).await
+                    controlled.tell(&mut lines, &mut writing, syncing).await
                 }
                 Err(_) => Ok(()),
             },
@@ -207,27 +213,33 @@ impl Controlled {
         LogLevel { refused: set.err().map(|error| error.to_string()) }
     }
 
-    /// Says how far `draining` is, until it is done.
+    /// Says how far `draining` is, until it is done. What nobody had heard of is heard when who asked has read it.
     async fn tell(
         &self,
+        lines: &mut Lines<impl AsyncBufRead + Unpin>,
         to: &mut (impl AsyncWriteExt + Unpin),
-        draining: impl Future<Output = Vec<Unpublished>>,
+        draining: impl Future<Output = Unbrought>,
     ) -> io::Result<()> {
         let Ok(_turn) = self.long.try_acquire() else {
             let missing = Missing::untried(TOO_MANY);
             return say(to, &Drain { done: true, missing, ..self.progress() }).await;
         };
         let mut draining = std::pin::pin!(draining);
-        let unpublished = loop {
+        let unbrought = loop {
             tokio::select! {
                 biased;
-                unpublished = &mut draining => break unpublished,
+                unbrought = &mut draining => break unbrought,
                 () = self.common.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
             }
         };
-        let missing = Missing::of(unpublished);
+        let missing = Missing::of(unbrought.all());
         let left = self.volumes.left_for_the_next_mount();
-        say(to, &Drain { done: true, missing, left, ..self.progress() }).await
+        say(to, &Drain { done: true, missing, left, ..self.progress() }).await?;
+        let is_news = unbrought.all().any(|left| left.news.is_some());
+        if is_news && is_read(lines, &*self.common.clock).await {
+            unbrought.heard();
+        }
+        Ok(())
     }
 
     fn progress(&self) -> Drain {
@@ -239,6 +251,15 @@ impl Controlled {
             missing: Missing::default(),
             left: None,
         }
+    }
+}
+
+/// Whether who asked has read all that it was told. Of one that goes with something unread the kernel says so: such a
+/// connection does not end, it breaks.
+async fn is_read(lines: &mut Lines<impl AsyncBufRead + Unpin>, clock: &dyn Clock) -> bool {
+    tokio::select! {
+        end = lines.next() => matches!(end, Ok(None)),
+        () = clock.sleep(ANSWER_PATIENCE) => false,
     }
 }
 
@@ -286,6 +307,14 @@ impl Asked {
     pub(crate) fn patient(self, patience: Duration) -> io::Result<Asked> {
         self.lines.get_ref().set_read_timeout(Some(patience))?;
         Ok(self)
+    }
+
+    /// All was read that there is to hear. Returns when the daemon knows: who asks next is not told it again.
+    fn hang_up(&mut self) {
+        // One that is gone meanwhile has nothing to tell to others either.
+        if self.lines.get_ref().shutdown(Shutdown::Write).is_ok() {
+            let _ = self.lines.skip_until(b'\n');
+        }
     }
 
     /// Where more lines of the question go.
@@ -376,6 +405,9 @@ pub(crate) fn drained(asked: &mut Asked, mut tell: impl FnMut(u64, u64)) -> io::
     loop {
         let drain: Drain = asked.line()?.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?;
         if drain.done {
+            if !drain.missing.is_empty() {
+                asked.hang_up();
+            }
             return Ok(Drained { missing: drain.missing, left: drain.left });
         }
         tell(drain.pending_uploads, drain.pending_bytes);
@@ -439,11 +471,31 @@ mod tests {
     use std::io;
     use std::time::Duration;
 
+    use base::SystemClock;
     use rustix::net::{
         AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket as new_socket,
     };
+    use tokio::io::BufReader;
+    use tokio::net::UnixStream;
 
-    use super::connect_within;
+    use super::{connect_within, is_read};
+    use crate::lines::{Lines, say};
+
+    #[tokio::test]
+    async fn who_goes_before_it_has_read_what_it_was_told_has_not_heard_it() {
+        for reads in [true, false] {
+            let (client, server) = UnixStream::pair().unwrap();
+            let (reading, mut writing) = server.into_split();
+            let mut lines = Lines::new(BufReader::new(reading), 1024);
+            say(&mut writing, &"news").await.unwrap();
+            let mut client = Lines::new(BufReader::new(client), 1024);
+            if reads {
+                assert!(client.next().await.unwrap().is_some());
+            }
+            drop(client);
+            assert_eq!(is_read(&mut lines, &SystemClock::new()).await, reads);
+        }
+    }
 
     #[test]
     fn who_finds_the_queue_full_does_not_wait_for_ever() {

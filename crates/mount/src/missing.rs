@@ -22,10 +22,11 @@ pub struct Missing {
 
 impl Missing {
     /// All that could not be published.
-    pub(crate) fn of(unpublished: Vec<Unpublished>) -> Missing {
+    pub(crate) fn of<'a>(unpublished: impl IntoIterator<Item = &'a Unpublished>) -> Missing {
+        let unpublished: Vec<_> = unpublished.into_iter().collect();
         let many = |next| unpublished.iter().filter(|one| one.next == next).count();
         let (lost, undone, held) = (many(Next::Lost), many(Next::MakeAgain), many(Next::Wait));
-        let failed = unpublished.into_iter().map(|one| one.reason).collect();
+        let failed = unpublished.into_iter().map(|one| one.reason.clone()).collect();
         Missing { failed, lost, undone, held }
     }
 
@@ -87,8 +88,12 @@ mod tests {
         for chosen in 1_usize..16 {
             let is_chosen = |at: usize| chosen & 1 << at != 0;
             let some = (0..4).filter(|at| is_chosen(*at));
-            let some = some.map(|at| Unpublished { reason: format!("line {at}"), next: all[at].0 });
-            let missing = Missing::of(some.collect());
+            let some = some.map(|at| Unpublished {
+                reason: format!("line {at}"),
+                next: all[at].0,
+                news: None,
+            });
+            let missing = Missing::of(&some.collect::<Vec<_>>());
             assert_eq!(missing.failed.len(), missing.lines().lines().count());
             let advice = missing.advice("try again");
             for (at, (_, words)) in all.iter().enumerate() {

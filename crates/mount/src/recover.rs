@@ -27,7 +27,7 @@ pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
         if left.is_empty() {
             return Ok(());
         }
-        Err(Error::Unsynced { path: config.state_dir.clone(), missing: Missing::of(left) })
+        Err(Error::Unsynced { path: config.state_dir.clone(), missing: Missing::of(&left) })
     });
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     recovered.map(|()| notices)

@@ -14,6 +14,10 @@ use crate::status::StoreStatus;
 use crate::tag::Tag;
 use crate::volume::Volume;
 
+/// What could not be brought into the bucket of each volume.
+#[derive(Debug)]
+pub(crate) struct Unbrought(Vec<(Arc<Volume>, Vec<Unpublished>)>);
+
 /// The volumes of one mount. Those that were added stay.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
@@ -131,16 +135,20 @@ impl Volumes {
     }
 
     /// Brings everything into the buckets.
-    pub(crate) async fn drain(&self) -> Vec<Unpublished> {
+    pub(crate) async fn drain(&self) -> Unbrought {
         let all = self.all();
-        future::join_all(all.iter().map(|volume| volume.drain())).await.concat()
+        let drained = future::join_all(all.iter().map(|volume| volume.drain())).await;
+        Unbrought(all.into_iter().zip(drained).collect())
     }
 
     /// Brings into the buckets what is at or below `top`, as the kernel calls it.
-    pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
+    pub(crate) async fn sync(&self, top: Ino) -> Unbrought {
         let (tag, inner) = Tag::split(top);
         match self.with(tag) {
-            Some(volume) => volume.sync(inner).await,
+            Some(volume) => {
+                let left = volume.sync(inner).await;
+                Unbrought(vec![(volume, left)])
+            }
             // A folder that volumes are in.
             None => self.drain().await,
         }
@@ -162,6 +170,23 @@ impl Volumes {
     /// Why attributes could not be brought into a bucket by the last drain.
     pub(crate) fn left_for_the_next_mount(&self) -> Option<String> {
         self.all().iter().find_map(|volume| volume.vfs().left_for_the_next_mount())
+    }
+}
+
+impl Unbrought {
+    /// All of it.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Unpublished> {
+        self.0.iter().flat_map(|(_, left)| left)
+    }
+
+    /// Somebody has heard of it.
+    pub(crate) fn heard(&self) {
+        self.0.iter().for_each(|(volume, left)| volume.vfs().heard(left));
+    }
+
+    /// Somebody was told by an error that there is some.
+    pub(crate) fn heard_without_words(&self) {
+        self.0.iter().for_each(|(volume, left)| volume.vfs().heard_without_words(left));
     }
 }
 

@@ -391,9 +391,13 @@ impl Namespace for Bucket {
         self.shared.unsent()
     }
 
-    fn take_given_up(&self, top: Ino) -> Vec<String> {
+    fn given_up(&self, top: Ino) -> Vec<(u64, String)> {
         let place = self.shared.place_around(top);
-        place.map_or_else(Vec::new, |place| self.shared.outbox.take_unheard(&place))
+        place.map_or_else(Vec::new, |place| self.shared.outbox.unheard(&place))
+    }
+
+    fn heard(&self, number: u64) {
+        self.shared.outbox.heard(number);
     }
 
     fn has_given_up(&self, top: Ino) -> bool {

@@ -147,13 +147,19 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     }
 
     /// Why changes of names in the folder `top` and below it were given up after who made them was told that they
-    /// are made; of a file, those in its folder. Each is told once.
-    fn take_given_up(&self, top: Ino) -> Vec<String> {
+    /// are made; of a file, those in its folder. Each is told until somebody has [`heard`](Namespace::heard) of it,
+    /// by the number that is told with it.
+    fn given_up(&self, top: Ino) -> Vec<(u64, String)> {
         let _ = top;
         Vec::new()
     }
 
-    /// Whether there are changes that [`Namespace::take_given_up`] would tell of.
+    /// Somebody has heard of the change that was given up with this number.
+    fn heard(&self, number: u64) {
+        let _ = number;
+    }
+
+    /// Whether there are changes that [`Namespace::given_up`] would tell of.
     fn has_given_up(&self, top: Ino) -> bool {
         let _ = top;
         false

@@ -40,7 +40,7 @@ impl Vfs {
         self.commit_in_turn(file, &turn, Upto::Now).await
     }
 
-    /// Commits everything, attributes too; returns what could not be.
+    /// Commits everything, attributes too; returns what could not be, and what nobody has [`heard`](Vfs::heard) of.
     pub async fn drain(self: &Arc<Self>) -> Vec<Unpublished> {
         let committed = self.commit_in_order(self.files.staged(), DRAIN_FILES_MAX).await;
         let mut unpublished = committed.unpublished();
@@ -50,7 +50,7 @@ impl Vfs {
         self.namespace.release(None).await;
         let synced = self.namespace.sync(None).await;
         let Unsent { changes, .. } = self.namespace.unsent();
-        unpublished.extend(self.take_unheard(Ino::ROOT));
+        unpublished.extend(self.unheard_below(Ino::ROOT));
         *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::errno::{Error, Result};
 use crate::file::File;
 use crate::hope::{Hope, Tried};
-use crate::vfs::{Commit, Next, Unpublished, Vfs};
+use crate::vfs::{Commit, News, Next, Unpublished, Vfs};
 
 /// Folders whose names are waited for at a time.
 const FOLDERS_AT_A_TIME: usize = 16;
@@ -271,23 +271,23 @@ impl Left {
 impl Unpublished {
     /// It stays in the state folder.
     pub(crate) fn pending(reason: String) -> Unpublished {
-        Unpublished { reason, next: Next::TryAgain }
+        Unpublished { reason, next: Next::TryAgain, news: None }
     }
 
     /// Somebody else says when.
     fn held(reason: String) -> Unpublished {
-        Unpublished { reason, next: Next::Wait }
+        Unpublished { reason, next: Next::Wait, news: None }
     }
 
     /// Its bytes are in the recovery folder.
-    pub(crate) fn lost(reason: String) -> Unpublished {
-        Unpublished { reason, next: Next::Lost }
+    pub(crate) fn lost((number, reason): (u64, String)) -> Unpublished {
+        Unpublished { reason, next: Next::Lost, news: Some(News::Lost(number)) }
     }
 
     /// It is a change of a name that is undone.
-    pub(crate) fn given_up(reason: &str) -> Unpublished {
+    pub(crate) fn given_up((number, reason): (u64, String)) -> Unpublished {
         let reason = format!("{reason}; it is undone: make it again if it is still wanted");
-        Unpublished { reason, next: Next::MakeAgain }
+        Unpublished { reason, next: Next::MakeAgain, news: Some(News::GivenUp(number)) }
     }
 }
 
@@ -296,7 +296,7 @@ impl Committed {
     pub(crate) fn unpublished(self) -> Vec<Unpublished> {
         let failed = self.failed.iter().map(|error| {
             let next = if error.is_conflict() { Next::Lost } else { Next::TryAgain };
-            Unpublished { reason: error.to_string(), next }
+            Unpublished { reason: error.to_string(), next, news: None }
         });
         let untried = match self.untried {
             0 => None,

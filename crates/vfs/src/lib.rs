@@ -65,5 +65,5 @@ pub use pins::Pinned;
 pub use recover::Recovered;
 pub use relief::Dirty;
 pub use store::{Growth, Seek};
-pub use vfs::{Commit, Next, Pending, UPLOAD_DELAY, Unpublished, Vfs, VfsOptions};
+pub use vfs::{Commit, News, Next, Pending, UPLOAD_DELAY, Unpublished, Vfs, VfsOptions};
 pub use warm::{Evicted, Warmed, Warming};

@@ -117,6 +117,17 @@ pub struct Unpublished {
     pub reason: String,
     /// What its writer can do.
     pub next: Next,
+    /// What [`Vfs::heard`] knows it by; none of what is told for as long as it is so.
+    pub news: Option<News>,
+}
+
+/// Something that failed for good while nobody waited for it, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A file that lost to somebody else's.
+    Lost(u64),
+    /// A change of a name that was given up.
+    GivenUp(u64),
 }
 
 /// What can be done about what is not in the bucket.

@@ -1,11 +1,15 @@
 //! Two write one object: nobody's bytes are mixed, and nobody's are lost without a word.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use rustix::io::Errno;
-use testkit::{Opening, Program, noise, wait};
+use testkit::{Mount, Opening, Program, noise, wait};
 
-use crate::{SOON, TTL, errno, finds, holds, mounted};
+use crate::{SOON, TTL, errno, finds, holds, mounted, mounted_with};
 
 #[test]
 pub(crate) fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept() {
@@ -91,4 +95,36 @@ pub(crate) fn an_edit_of_an_object_that_was_deleted_meanwhile_is_not_lost() {
         Ok(()) => assert!(bucket.get("file").unwrap() == want),
         Err(_) => wait::until("our bytes to be kept", SOON, || holds(&recovery, &want)),
     }
+}
+
+/// Asks the daemon of `mount`, and goes when the answer begins.
+fn ask_and_go(mount: &Mount, question: &str) {
+    let device = fs::metadata(mount.path()).unwrap().dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let socket = Path::new("/run/quayfs").join(format!("{major}-{minor}.sock"));
+    let mut asking = UnixStream::connect(socket).unwrap();
+    writeln!(asking, "{question}").unwrap();
+    asking.read_exact(&mut [0]).unwrap();
+}
+
+#[test]
+fn who_is_gone_before_it_has_heard_of_a_lost_edit_leaves_that_to_who_waits_next() {
+    let (bucket, mount) = mounted_with(&["--commit", "async", "--upload-delay", "1h"]);
+    bucket.put("file", &noise(1, 500_000));
+    wait::until("the object to appear", TTL, || mount.join("file").exists());
+    let mut program = Program::open(&mount.join("file"), Opening::Edit).unwrap();
+    program.write_at(b"our edit", 1000).unwrap();
+    program.close().unwrap();
+    bucket.put("file", &noise(2, 400_000));
+    // Nobody waits for this upload.
+    ask_and_go(&mount, "hasten");
+    let recovery = mount.state().join("recovery");
+    wait::until("our bytes to be in the recovery folder", SOON, || {
+        fs::read_dir(&recovery).is_ok_and(|mut kept| kept.next().is_some())
+    });
+    ask_and_go(&mount, "drain");
+    let told = mount.try_umount();
+    assert!(!told.status.success() && told.stderr.contains("recovery folder"), "{}", told.report());
+    // Once it was told, it is told no more.
+    mount.umount();
 }

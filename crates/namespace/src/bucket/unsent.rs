@@ -154,12 +154,17 @@ impl Outbox {
         self.pending.lock().keep(trouble);
     }
 
-    /// What was given up at `place` and below it, and nobody has waited for since.
-    pub(super) fn take_unheard(&self, place: &[u8]) -> Vec<String> {
-        self.pending.lock().unheard.take_below(place)
+    /// What was given up at `place` and below it, and nobody has heard of; each with its number.
+    pub(super) fn unheard(&self, place: &[u8]) -> Vec<(u64, String)> {
+        self.pending.lock().unheard.below(place)
     }
 
-    /// Whether there is something that [`Outbox::take_unheard`] would tell.
+    /// Somebody has heard of what was given up with this number.
+    pub(super) fn heard(&self, number: u64) {
+        self.pending.lock().unheard.heard(number);
+    }
+
+    /// Whether there is something that [`Outbox::unheard`] would tell.
     pub(super) fn has_unheard(&self, place: &[u8]) -> bool {
         self.pending.lock().unheard.has_below(place)
     }

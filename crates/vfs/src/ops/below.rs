@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::Ino;
 
 use crate::file::File;
-use crate::vfs::{Unpublished, Vfs};
+use crate::vfs::{News, Unpublished, Vfs};
 
 /// Files that are committed at a time.
 const FILES_MAX: usize = 64;
@@ -15,32 +15,45 @@ const DEPTH_MAX: usize = 4096;
 
 impl Vfs {
     /// What was written so far to `top`, or to anything below it, is in the bucket when this
-    /// returns, attributes too; but for what it returns.
+    /// returns, attributes too; but for what it returns, with what nobody has [`heard`](Vfs::heard) of there.
     pub async fn sync_below(self: &Arc<Self>, top: Ino) -> Vec<Unpublished> {
         let committed = self.commit_in_order(self.staged_below(top), FILES_MAX).await;
         // The times of what was just uploaded are among the attributes.
         let synced = self.namespace.sync_below(top).await;
         let mut unpublished = committed.unpublished();
-        unpublished.extend(self.take_unheard(top));
+        unpublished.extend(self.unheard_below(top));
         let failed = |error: namespace::Error| Unpublished::pending(error.to_string());
         unpublished.extend(synced.err().map(failed));
         unpublished
     }
 
     /// What was lost and given up at and below `top`, as far as nobody was told of it yet.
-    pub(crate) fn take_unheard(&self, top: Ino) -> impl Iterator<Item = Unpublished> + use<> {
+    pub(crate) fn unheard_below(&self, top: Ino) -> Vec<Unpublished> {
         let path = self.namespace.path(top);
-        let lost = path.map_or_else(Vec::new, |path| self.unheard.lock().take_below(&path));
-        let given_up = self.namespace.take_given_up(top);
+        let lost = path.map_or_else(Vec::new, |path| self.unheard.lock().below(&path));
+        let given_up = self.namespace.given_up(top);
         let lost = lost.into_iter().map(Unpublished::lost);
-        lost.chain(given_up.into_iter().map(|reason| Unpublished::given_up(&reason)))
+        lost.chain(given_up.into_iter().map(Unpublished::given_up)).collect()
     }
 
-    /// Whether there is something that [`Vfs::take_unheard`] would tell.
-    pub(crate) fn has_unheard(&self, top: Ino) -> bool {
-        let path = self.namespace.path(top);
-        let is_lost = path.is_some_and(|path| self.unheard.lock().has_below(&path));
-        is_lost || self.namespace.has_given_up(top)
+    /// Somebody has heard of all of `told`. Until then who asks is told of it, too: one that asked may be gone before
+    /// the answer is there.
+    pub fn heard<'a>(&self, told: impl IntoIterator<Item = &'a Unpublished>) {
+        for news in told.into_iter().filter_map(|told| told.news) {
+            match news {
+                News::Lost(number) => self.unheard.lock().heard(number),
+                News::GivenUp(number) => self.namespace.heard(number),
+            }
+        }
+    }
+
+    /// Somebody was told by an error that there is some of `told`; the log has the words.
+    pub fn heard_without_words<'a>(&self, told: impl IntoIterator<Item = &'a Unpublished>) {
+        // Where files come last it is told again: what comes last further up must not come either, which who is told
+        // may not know of.
+        if self.options.last.is_empty() {
+            self.heard(told);
+        }
     }
 
     /// The files with bytes that the bucket may lack, of `top` and all below it.

@@ -59,15 +59,8 @@ impl Vfs {
         // The times of what was just uploaded are among the attributes.
         let attributes = self.namespace.sync(Some(dir)).await;
         synced.and(attributes.map_err(Error::from))?;
-        if self.fails_below(dir) { Err(Error::Call(Errno::EIO)) } else { Ok(()) }
-    }
-
-    /// Whether something failed for good at or below `dir` while nobody waited for it; the log has the words.
-    fn fails_below(&self, dir: Ino) -> bool {
-        if self.options.last.is_empty() {
-            return self.take_unheard(dir).next().is_some();
-        }
-        // It is not told yet: what comes last further up must not come either, which who calls this may not know of.
-        self.has_unheard(dir)
+        let unheard = self.unheard_below(dir);
+        self.heard_without_words(&unheard);
+        if unheard.is_empty() { Ok(()) } else { Err(Error::Call(Errno::EIO)) }
     }
 }

@@ -247,6 +247,7 @@ async fn what_comes_after_a_file_that_lost_goes_where_that_went_and_not_into_the
     // Nobody waited for it then: who waits next hears of it, once.
     let told = world.vfs.drain().await;
     assert!(told.len() == 2 && told.iter().all(|told| told.next == Next::Lost), "{told:?}");
+    world.vfs.heard(&told);
     assert_eq!(world.vfs.drain().await, []);
     // Whoever closes another one hears of it then.
     let (_, handle) = world.create("done").await;
@@ -295,6 +296,7 @@ async fn of_a_name_that_was_given_up_who_waits_next_hears_and_what_comes_last_do
     }
     assert!(world.object("one/old").is_some() && world.object("one/new").is_none());
     assert_eq!((world.object("one/done"), world.recovery().len()), (None, 2));
+    world.vfs.heard(&told);
     assert_eq!(world.vfs.drain().await, []);
     assert!(world.object("two/done").is_some());
     // Who has heard of it may go on.
@@ -330,6 +332,7 @@ async fn after_an_fsync_that_hears_of_what_was_given_up_what_comes_last_above_do
     assert_eq!(world.object("done"), None);
     let told = world.vfs.drain().await;
     assert!(told.iter().any(|told| told.next == Next::MakeAgain), "{told:?}");
+    world.vfs.heard(&told);
     world.vfs().fsync_dir(one).await.unwrap();
 }
 
@@ -342,7 +345,26 @@ async fn a_drain_tells_of_a_name_that_was_given_up_once() {
     world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
     let told = world.vfs.drain().await;
     assert!(told.len() == 1 && told[0].reason.contains('a'), "{told:?}");
+    world.vfs.heard(&told);
     assert_eq!(world.vfs.drain().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_has_heard_of_is_told_again_and_what_comes_last_does_not_come_until_then() {
+    let world = World::new();
+    let (one, _) = world.refused().await;
+    let told = world.vfs.drain().await;
+    assert!(told.len() == 1 && told[0].next == Next::MakeAgain, "{told:?}");
+    // Who was to hear it is gone.
+    world.closed_in(one, "done", b"0").await;
+    let again = world.vfs.sync_below(one).await;
+    assert!(again.len() == 2 && again[0].next == Next::Lost && again[1] == told[0], "{again:?}");
+    assert_eq!(world.object("one/done"), None);
+    world.vfs.heard(&again);
+    assert_eq!(world.vfs.drain().await, []);
+    world.closed_in(one, "done", b"1").await;
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.object("one/done").unwrap(), &b"1"[..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -365,10 +387,12 @@ async fn of_a_file_that_lost_while_nobody_waited_who_waits_for_its_folder_next_h
     assert_eq!(world.recovery().len(), 4, "two files, and a description of each");
     let told = world.vfs.sync_below(one).await;
     assert!(told.len() == 1 && told[0].reason.contains("one/old"), "{told:?}");
+    world.vfs.heard(&told);
     assert_eq!(world.vfs.sync_below(one).await, []);
     let told = world.vfs.drain().await;
     assert!(told.len() == 1 && told[0].reason.contains("two/old"), "{told:?}");
     assert_eq!(told[0].next, Next::Lost);
+    world.vfs.heard(&told);
     assert_eq!(world.vfs.drain().await, []);
 }
 
