@@ -200,6 +200,11 @@ impl Error {
         matches!(self, Error::Unsynced { missing, .. } if missing.is_held())
     }
 
+    /// Whether it is something that failed for good: nobody is told of that again.
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Error::Unsynced { missing, .. } if missing.is_for_good())
+    }
+
     /// Whether it is that nothing of ours is mounted there.
     pub fn is_not_mounted(&self) -> bool {
         matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::NotMounted)

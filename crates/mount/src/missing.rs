@@ -45,6 +45,11 @@ impl Missing {
         self.failed.len() == self.held
     }
 
+    /// Whether trying again does not help some of it.
+    pub fn is_for_good(&self) -> bool {
+        0 < self.lost + self.undone
+    }
+
     /// Each reason in a line of its own, whatever names are in it.
     pub fn lines(&self) -> String {
         let lines: Vec<String> =
@@ -100,6 +105,7 @@ mod tests {
                 assert_eq!(advice.contains(words), is_chosen(at), "{advice}");
             }
             assert_eq!(missing.is_held(), chosen == 0b1000);
+            assert_eq!(missing.is_for_good(), is_chosen(1) || is_chosen(2));
         }
     }
 }

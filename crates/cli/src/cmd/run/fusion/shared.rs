@@ -62,8 +62,10 @@ impl Share {
             return mounted.end(signals, Patience::Endless);
         }
         let brought = self.bring(folders);
-        // Who unmounts brings all, also what could not be brought just now.
-        if tenant.leaves_last()? { mounted.end(signals, Patience::Endless) } else { brought }
+        if tenant.leaves_last()? {
+            return last_of(brought, mounted.end(signals, Patience::Endless));
+        }
+        brought
     }
 
     fn bring(&self, folders: &[&Path]) -> Result<()> {
@@ -76,6 +78,20 @@ impl Share {
             };
         }
         folders.iter().try_for_each(|folder| bring(folder, sync_folders))
+    }
+}
+
+/// What came of it, for who brought its own into the bucket and then unmounts. That brings all, also what could not be
+/// brought just now, but does not tell again of what failed for good.
+fn last_of(brought: Result<()>, ended: Result<()>) -> Result<()> {
+    let for_good =
+        |error: &anyhow::Error| error.downcast_ref::<Error>().is_some_and(Error::is_for_good);
+    match (brought, ended) {
+        (Err(brought), Err(ended)) if for_good(&brought) => {
+            Err(ended.context(format!("{brought:#}")))
+        }
+        (Err(brought), Ok(())) if for_good(&brought) => Err(brought),
+        (Ok(()) | Err(_), ended) => ended,
     }
 }
 
@@ -115,4 +131,39 @@ fn sync_folders(work: &Path) -> io::Result<()> {
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use anyhow::{Result, bail};
+    use mount::Error;
+
+    use super::last_of;
+
+    #[test]
+    fn who_unmounts_fails_for_what_it_was_told_of_that_is_lost_for_good() {
+        let brought = |missing: &str| -> Result<()> {
+            let missing = serde_json::from_str(missing)?;
+            Err(Error::Unsynced { path: PathBuf::from("work"), missing }.into())
+        };
+        let again = || brought(r#"{"failed": ["not now"]}"#);
+        let lost = || brought(r#"{"failed": ["gone"], "lost": 1}"#);
+        let ended = || -> Result<()> { bail!("no end") };
+        for (brought, ended, want) in [
+            (Ok(()), Ok(()), None),
+            (Ok(()), ended(), Some(&["no end"][..])),
+            (again(), Ok(()), None),
+            (again(), ended(), Some(&["no end"])),
+            (lost(), Ok(()), Some(&["gone"])),
+            (lost(), ended(), Some(&["gone", "no end"])),
+        ] {
+            let told = last_of(brought, ended).err().map(|error| format!("{error:#}"));
+            assert_eq!(told.is_some(), want.is_some(), "{told:?}");
+            let told = told.unwrap_or_default();
+            assert!(want.unwrap_or_default().iter().all(|words| told.contains(words)), "{told}");
+            assert!(!told.contains("not now"), "{told}");
+        }
+    }
 }
