@@ -48,8 +48,14 @@ use crate::task;
 use crate::telemetry::LogControl;
 use crate::volumes::{Unbrought, Volumes};
 
+/// Why there is no answer.
+#[derive(Debug, Serialize, Deserialize)]
+struct WhyNot {
+    unanswered: String,
+}
+
 /// How far the uploads are that a drain waits for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Drain {
     pending_uploads: u64,
     pending_bytes: u64,
@@ -155,8 +161,8 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
     let Some(question) = question else { return Ok(()) };
     let question = String::from_utf8_lossy(&question);
     match question.trim_end() {
-        "status" => say(&mut writing, &controlled.report.status().await?).await,
-        "live" => say(&mut writing, &controlled.report.live().await?).await,
+        "status" => say_or_why_not(&mut writing, controlled.report.status().await).await,
+        "live" => say_or_why_not(&mut writing, controlled.report.live().await).await,
         // Nothing after it, which is no level.
         "log-level" => say(&mut writing, &controlled.set_log("")).await,
         "hasten" => {
@@ -188,6 +194,17 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
             },
             Some(_) | None => Ok(()),
         },
+    }
+}
+
+/// Answers, or says why there is no answer.
+async fn say_or_why_not(
+    to: &mut (impl AsyncWriteExt + Unpin),
+    answer: io::Result<impl Serialize>,
+) -> io::Result<()> {
+    match answer {
+        Ok(answer) => say(to, &answer).await,
+        Err(error) => say(to, &WhyNot { unanswered: error.to_string() }).await,
     }
 }
 
@@ -300,7 +317,11 @@ impl Asked {
         if self.lines.read_line(&mut line).map_err(late)? == 0 {
             return Ok(None);
         }
-        Ok(Some(serde_json::from_str(&line)?))
+        let answer = serde_json::from_str(&line);
+        answer.map(Some).map_err(|error| match serde_json::from_str(&line) {
+            Ok(WhyNot { unanswered }) => io::Error::other(unanswered),
+            Err(_) => error.into(),
+        })
     }
 
     /// Waits for each line for so long at most.
@@ -478,7 +499,7 @@ mod tests {
     use tokio::io::BufReader;
     use tokio::net::UnixStream;
 
-    use super::{connect_within, is_read};
+    use super::{Asked, Drain, connect_within, is_read, say_or_why_not};
     use crate::lines::{Lines, say};
 
     #[tokio::test]
@@ -495,6 +516,19 @@ mod tests {
             drop(client);
             assert_eq!(is_read(&mut lines, &SystemClock::new()).await, reads);
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_gets_no_answer_is_told_why() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let mut writing = UnixStream::from_std(theirs).unwrap();
+        let mut asked = Asked { lines: io::BufReader::new(ours) };
+        say_or_why_not(&mut writing, Ok(Drain::default())).await.unwrap();
+        let failed: io::Result<Drain> = Err(io::Error::other("no room"));
+        say_or_why_not(&mut writing, failed).await.unwrap();
+        assert!(asked.line::<Drain>().unwrap().is_some());
+        assert_eq!(asked.line::<Drain>().unwrap_err().to_string(), "no room");
     }
 
     #[test]

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use base::Ino;
 use namespace::{Ledger, LedgerFailed, RecordId};
-use store::{Op, OpId, OpKind, Replayed, Store};
+use store::{ErrorKind, Op, OpId, OpKind, Replayed, Store};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use vfs::{Next, Unpublished};
 
 use crate::numbers::{Numbers, Writing};
 
@@ -41,6 +42,16 @@ impl StoreLedger {
     /// What was noted without waiting is in the state folder when this returns.
     pub(crate) fn settle(&self) {
         self.numbers.write();
+    }
+
+    /// That what is done is still in the journal, if it cannot be struck out.
+    pub(crate) fn stuck(&self) -> Option<Unpublished> {
+        let error = self.store.journal().settle().err()?;
+        let reason = format!(
+            "what is in the bucket by now cannot be struck off the list of what is to be done, and the next mount may \
+             do it again: {error}"
+        );
+        Some(Unpublished { reason, next: Next::TryAgain, news: None })
     }
 
     /// The records that mounts of this volume that are dead have left, in order; ours from now on.
@@ -83,7 +94,14 @@ pub(crate) fn split(payload: &[u8]) -> Option<(&str, &[u8])> {
 fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
     written.map_err(|error| {
         tracing::error!(%error, "the journal cannot be written");
-        LedgerFailed
+        match error.kind {
+            ErrorKind::Full => LedgerFailed::Full,
+            ErrorKind::Held
+            | ErrorKind::Gone
+            | ErrorKind::Missing
+            | ErrorKind::Corrupt
+            | ErrorKind::Io => LedgerFailed::Io,
+        }
     })
 }
 

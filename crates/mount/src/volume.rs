@@ -111,12 +111,16 @@ impl Volume {
 
     /// Brings everything into the bucket, and returns what could not be brought.
     pub(crate) async fn drain(&self) -> Vec<Unpublished> {
-        self.vfs().drain().await
+        let mut left = self.vfs().drain().await;
+        left.extend(self.ledger.stuck());
+        left
     }
 
     /// As [`Volume::drain`], for what is at or below `top`.
     pub(crate) async fn sync(&self, top: Ino) -> Vec<Unpublished> {
-        self.vfs().sync_below(top).await
+        let mut left = self.vfs().sync_below(top).await;
+        left.extend(self.ledger.stuck());
+        left
     }
 
     /// [`Volume::drain`] when nobody asks any more.

@@ -1,5 +1,6 @@
 //! What a failed operation on names asks of its caller.
 
+use crate::LedgerFailed;
 use base::{Ino, Name};
 
 /// The result of an operation on names.
@@ -54,8 +55,8 @@ pub enum ErrorKind {
     #[error("invalid")]
     Invalid,
     /// What must survive a crash could not be noted.
-    #[error("the journal failed")]
-    Journal,
+    #[error("{0}")]
+    Journal(LedgerFailed),
     /// This kind of volume cannot do this.
     #[error("not supported")]
     Unsupported,

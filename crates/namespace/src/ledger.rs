@@ -6,8 +6,14 @@ use base::Ino;
 
 /// Could not be noted; the log says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the journal could not be written")]
-pub struct LedgerFailed;
+pub enum LedgerFailed {
+    /// There is no room for it.
+    #[error("the journal has no room on the local disk")]
+    Full,
+    /// The disk or the database failed.
+    #[error("the journal could not be written")]
+    Io,
+}
 
 /// A record of the journal; later ones have greater numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

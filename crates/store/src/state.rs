@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use base::ByteRange;
 use parking_lot::Mutex;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
@@ -57,6 +58,10 @@ pub(crate) struct Db {
 
 /// The log is moved into the database when it is longer than this.
 const LOG_BYTES_MAX: u64 = 4 << 20;
+
+/// The log has so much of the disk from the start, also when others fill that: then it can still be recorded what is
+/// done, and what was removed from the bucket is not uploaded again. Less than that is one transaction too large.
+const LOG_KEPT_BYTES: u64 = 2 * LOG_BYTES_MAX;
 
 /// If nobody ever tidies, the log is moved when it has so many pages of 4 KiB.
 const LOG_PAGES_MAX: u32 = 16_384;
@@ -108,7 +113,7 @@ impl Db {
         let last_row = AtomicI64::new(signed(owner << OWNER_SHIFT));
         let (connection, tidy) = (Mutex::new(connection), Mutex::new(tidy));
         let (later, seals) = (Mutex::default(), Mutex::new(seals));
-        Ok(Db {
+        let db = Db {
             path: path.to_owned(),
             disk: Arc::clone(disk),
             boot,
@@ -121,7 +126,22 @@ impl Db {
             tidy,
             #[cfg(feature = "testing")]
             dies_at_an_empty_note: std::sync::atomic::AtomicBool::new(false),
-        })
+        };
+        db.keep_room_for_log();
+        Ok(db)
+    }
+
+    /// Takes room on the disk for the log beyond its end. Without it, a full disk is one for the records, too.
+    fn keep_room_for_log(&self) {
+        let log = self.log();
+        let kept =
+            self.disk.open(&log).and_then(|file| match (file, ByteRange::new(0, LOG_KEPT_BYTES)) {
+                (Some(file), Some(all)) => self.disk.allocate(&file, all),
+                (None, _) | (_, None) => Ok(()),
+            });
+        if let Err(error) = kept {
+            tracing::debug!(%error, "no room is kept for the log of the database");
+        }
     }
 
     /// Moves the log into the database if it has grown long. Waits for the disk, but nobody who
@@ -135,7 +155,9 @@ impl Db {
         // Whoever is at it already does it for us too.
         let Some(tidy) = self.tidy.try_lock() else { return Ok(()) };
         tidy.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-            .map_err(|error| Error::db("tidy", &self.path, error))
+            .map_err(|error| Error::db("tidy", &self.path, error))?;
+        self.keep_room_for_log();
+        Ok(())
     }
 
     /// Brings what was committed so far to the disk. A transaction ends when the log has it, but the

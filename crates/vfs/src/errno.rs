@@ -122,7 +122,7 @@ pub fn errno(error: &Error) -> Errno {
 }
 
 fn of_namespace(kind: namespace::ErrorKind) -> Errno {
-    use namespace::ErrorKind as Kind;
+    use namespace::{ErrorKind as Kind, LedgerFailed};
     match kind {
         Kind::NotFound => Errno::ENOENT,
         Kind::Stale => Errno::ESTALE,
@@ -136,7 +136,8 @@ fn of_namespace(kind: namespace::ErrorKind) -> Errno {
         Kind::AttributesTooLarge => Errno::ENOSPC,
         Kind::NotPermitted => Errno::EPERM,
         Kind::Invalid => Errno::EINVAL,
-        Kind::Journal => Errno::EIO,
+        Kind::Journal(LedgerFailed::Full) => Errno::ENOSPC,
+        Kind::Journal(LedgerFailed::Io) => Errno::EIO,
         Kind::Remote(Remote::NotFound) => Errno::ENOENT,
         // No bytes are on their way, of which there could be too many.
         Kind::Remote(Remote::Unsupported) => Errno::EOPNOTSUPP,

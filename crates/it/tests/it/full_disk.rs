@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::thread;
 
 use rustix::io::Errno;
-use testkit::{MinIo, Plan, SmallDisk, close, noise, overwrite, wait, write_new};
+use testkit::{MinIo, Plan, SmallDisk, close, noise, overwrite, run, wait, write_new};
 
-use crate::{SOON, TTL, errno};
+use crate::{SOON, TTL, errno, names};
 
 const DISK_BYTES: u64 = 64 << 20;
 const LARGE: usize = 150_000_000;
@@ -166,6 +166,36 @@ fn a_disk_filled_by_somebody_else_is_enospc_for_writers_and_no_obstacle_for_read
     assert!(bucket.get("ours").unwrap() == bytes);
     assert!(fs::read(mount.join("theirs")).unwrap() == bytes);
     mount.umount();
+}
+
+#[test]
+fn what_is_removed_and_renamed_on_a_disk_filled_by_somebody_else_stays_so() {
+    let large = noise(1, 3_000_000);
+    for flags in [&[][..], &["--commit", "async", "--upload-delay", "1s"]] {
+        let disk = SmallDisk::new(DISK_BYTES);
+        let bucket = MinIo::shared().bucket();
+        let mount = Plan::of(&bucket).state_in(disk.path()).flags(flags).mount();
+        fs::create_dir(mount.join("folder")).unwrap();
+        for name in ["a", "b", "c"] {
+            write_new(&mount.join(format!("folder/{name}")), b"first").unwrap();
+        }
+        let filler = disk.path().join("filler");
+        fill(&filler);
+        assert_eq!(errno(write_new(&mount.join("folder/new"), &large)), Errno::NOSPC, "{flags:?}");
+        let _ = fs::remove_file(mount.join("folder/new"));
+        fs::remove_file(mount.join("folder/a")).unwrap();
+        fs::rename(mount.join("folder/b"), mount.join("folder/moved")).unwrap();
+        assert_eq!(mount.status()["pending_uploads"], 0, "{flags:?}");
+        let mut evict = mount.plan().command(["evict"]);
+        run(evict.arg(mount.join("folder")), SOON).ok();
+        let plan = mount.umount();
+        fs::remove_file(filler).unwrap();
+        let mount = plan.mount();
+        assert_eq!(names(&mount.join("folder")), ["c", "moved"], "{flags:?}");
+        assert_eq!(bucket.get("folder/moved").as_deref(), Some(&b"first"[..]));
+        assert_eq!(bucket.get("folder/a"), None);
+        mount.umount();
+    }
 }
 
 /// Writes until not one byte more fits.

@@ -223,7 +223,7 @@ impl Change {
 /// Whether the same may go well later.
 fn may_pass(error: &Error) -> bool {
     match error.kind {
-        ErrorKind::Journal => true,
+        ErrorKind::Journal(_) => true,
         ErrorKind::Remote(kind) => match kind {
             RemoteErrorKind::Transient { .. }
             | RemoteErrorKind::Unavailable

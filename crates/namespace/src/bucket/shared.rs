@@ -138,7 +138,7 @@ impl Shared {
 pub(super) fn noted<T>(op: &'static str, noted: std::result::Result<T, LedgerFailed>) -> Result<T> {
     noted.map_err(|failed| {
         tracing::error!(op, %failed, "not begun");
-        Error { kind: ErrorKind::Journal, op, subject: "journal".to_owned(), source: None }
+        Error { kind: ErrorKind::Journal(failed), op, subject: "journal".to_owned(), source: None }
     })
 }
 

@@ -73,7 +73,7 @@ impl Shared {
     /// in which the changes were made, and what it does not take is told again by the next.
     pub(in crate::bucket) fn record_noted(&self, op: &'static str, ino: Ino) -> Result<()> {
         self.record_noted_soon(op, ino)?;
-        let failed = |_| Error::node(ErrorKind::Journal, op, ino);
+        let failed = |failed| Error::node(ErrorKind::Journal(failed), op, ino);
         self.ledger.settle().map_err(failed)
     }
 
@@ -97,24 +97,27 @@ impl Shared {
             let current = unrecorded.into_iter().filter(|noted| state.tree.is_pending(noted));
             (current.collect::<Vec<_>>(), usual)
         };
-        let mut failed = Vec::new();
+        let (mut untaken, mut taken) = (Vec::new(), Ok(()));
         for noted in unrecorded {
             let record = Subject::Attributes.record(&noted.words(usual));
-            let Ok(id) = self.ledger.append_soon(&record) else {
-                failed.push(noted);
-                continue;
+            let id = match self.ledger.append_soon(&record) {
+                Ok(id) => id,
+                Err(failed) => {
+                    untaken.push(noted);
+                    taken = Err(Error::node(ErrorKind::Journal(failed), op, ino));
+                    continue;
+                }
             };
             let useless = self.state().tree.recorded(&noted, id);
             if !useless.is_empty() {
                 self.ledger.strike_soon(&useless);
             }
         }
-        let taken = failed.is_empty();
-        self.state().tree.unrecorded.splice(0..0, failed);
+        self.state().tree.unrecorded.splice(0..0, untaken);
         drop(recording);
         // Also what only the memory knows of is to be written.
         self.noted.notify_one();
-        if taken { Ok(()) } else { Err(Error::node(ErrorKind::Journal, op, ino)) }
+        taken
     }
 
     /// As [`Shared::record_noted`] where what was changed is in the bucket already: what the ledger

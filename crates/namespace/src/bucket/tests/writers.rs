@@ -94,7 +94,7 @@ struct Failing {
 impl Ledger for Failing {
     fn append(&self, record: &[u8]) -> Result<RecordId, LedgerFailed> {
         if self.fails.load(Ordering::Relaxed) {
-            Err(LedgerFailed)
+            Err(LedgerFailed::Io)
         } else {
             self.kept.append(record)
         }
@@ -125,7 +125,7 @@ async fn what_the_journal_did_not_take_is_told_before_the_next_change_counts() {
     ledger.fails.store(true, Ordering::Relaxed);
     for file in [f, g] {
         let failed = bench.bucket.set_attr(file, mode(0o600)).await.unwrap_err();
-        assert_eq!(failed.kind, ErrorKind::Journal);
+        assert_eq!(failed.kind, ErrorKind::Journal(LedgerFailed::Io));
     }
     ledger.fails.store(false, Ordering::Relaxed);
     bench.bucket.set_attr(f, mode(0o640)).await.unwrap();
