@@ -97,6 +97,7 @@ impl World {
     }
 
     /// What the state folder takes on the disk.
+    /// Without the log of the database, whose place is kept for it.
     pub(crate) fn disk_bytes(&self) -> u64 {
         let mut bytes = 0;
         let mut folders = vec![self.dir.path().to_owned()];
@@ -106,7 +107,7 @@ impl World {
                 let metadata = entry.metadata().unwrap();
                 if metadata.is_dir() {
                     folders.push(entry.path());
-                } else {
+                } else if !entry.path().extension().is_some_and(|end| end == "db-wal") {
                     bytes += metadata.blocks() * 512;
                 }
             }
