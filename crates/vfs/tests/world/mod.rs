@@ -107,7 +107,7 @@ impl World {
                 let metadata = entry.metadata().unwrap();
                 if metadata.is_dir() {
                     folders.push(entry.path());
-                } else if !entry.path().extension().is_some_and(|end| end == "db-wal") {
+                } else if entry.path().extension().is_none_or(|end| end != "db-wal") {
                     bytes += metadata.blocks() * 512;
                 }
             }
