@@ -1,7 +1,10 @@
 //! A disk that fails on schedule.
 
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 /// What goes wrong with the disk, set by a test while the store runs.
 #[derive(Debug)]
@@ -11,8 +14,19 @@ pub struct Faults {
     // How much room it says that it has, at most.
     told_bytes: AtomicU64,
     renames_fail: AtomicBool,
+    // What somebody else does before the next rename.
+    meanwhile: Mutex<Option<Meanwhile>>,
     // How many bytes of files were read.
     read_bytes: AtomicU64,
+}
+
+/// What somebody else does just then.
+struct Meanwhile(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 impl Faults {
@@ -23,6 +37,7 @@ impl Faults {
             room_bytes: AtomicU64::new(u64::MAX),
             told_bytes: AtomicU64::new(u64::MAX),
             renames_fail: AtomicBool::new(false),
+            meanwhile: Mutex::new(None),
             read_bytes: AtomicU64::new(0),
         }
     }
@@ -52,6 +67,11 @@ impl Faults {
     /// Renames fail from now on.
     pub fn fail_renames(&self) {
         self.renames_fail.store(true, Ordering::SeqCst);
+    }
+
+    /// Before the next file is renamed, `act` is done.
+    pub fn before_the_next_rename(&self, act: impl FnOnce() + Send + 'static) {
+        *self.meanwhile.lock() = Some(Meanwhile(Box::new(act)));
     }
 
     /// Nothing goes wrong any more.
@@ -95,6 +115,10 @@ impl Faults {
 
     /// Whether a rename goes through.
     pub(crate) fn rename(&self) -> io::Result<()> {
+        let meanwhile = self.meanwhile.lock().take();
+        if let Some(Meanwhile(act)) = meanwhile {
+            act();
+        }
         if self.renames_fail.load(Ordering::SeqCst) {
             return Err(io::Error::other("rename fails on schedule"));
         }

@@ -145,12 +145,15 @@ pub(crate) fn take(
     let new = NewStaged { file: &file_name, note, state: StagedState::Clean };
     // The record first: a staged file that nobody knows would be taken for lost bytes.
     let taken = ground.db.take_version(name, &new, (identity, size), &rows).and_then(|id| {
-        let moved = ground.disk.rename(&cached.path(), &to);
-        moved.map(|()| id).map_err(|error| {
-            // What is recorded now is of a file that is not there; it says so when it is opened.
-            let _ = ground.db.remove_staged(id);
-            Error::io("take", &to, error)
-        })
+        let moved = move_ours(&ground.disk, (&cached.path(), &to), guard.body().file.inode());
+        let refused = match moved {
+            Ok(true) => return Ok(id),
+            Ok(false) => cached.error(ErrorKind::Held, "take"),
+            Err(error) => Error::io("take", &to, error),
+        };
+        // What is recorded now is of a file that is not there; it says so when it is opened.
+        let _ = ground.db.remove_staged(id);
+        Err(refused)
     });
     let id = match taken {
         Ok(id) => id,
@@ -177,6 +180,18 @@ pub(crate) fn take(
     body.published = Some(identity.into());
     body.origin = (0 < size).then(|| Origin { identity: identity.into(), until: size, since: 0 });
     Ok(Arc::new(Staged::new(ground, id, file_name, body)))
+}
+
+/// Renames the file that is `inode`; false, and all is as it was, if the name leads to another one by now. Another
+/// process that has uploaded the same version puts its file in the place of ours without asking, and what is
+/// looked at before is not so any more: only what came along tells.
+fn move_ours(disk: &Disk, (from, to): (&Path, &Path), inode: u64) -> io::Result<bool> {
+    disk.rename(from, to)?;
+    if disk.inode(to)? == Some(inode) {
+        return Ok(true);
+    }
+    disk.rename(to, from)?;
+    Ok(false)
 }
 
 /// The bucket has the sealed bytes as the version `identity`.

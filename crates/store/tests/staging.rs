@@ -344,6 +344,24 @@ fn a_version_whose_file_another_process_has_replaced_cannot_be_taken() {
 }
 
 #[test]
+fn a_version_whose_file_another_process_replaces_just_then_cannot_be_taken() {
+    let folder = Folder::new();
+    let (here, there) = (Arc::new(folder.open()), folder.open());
+    let content = bytes(1, 0, GRANULE);
+    let old = complete(&there, b"v", &content);
+    let staged = here.stage(b"n", Base::Empty).unwrap();
+    write(&staged, &[], 0, &content);
+    let new = adopted_clean(&here, &staged, staged.seal().unwrap(), b"v");
+    let theirs = Arc::clone(&here);
+    folder.faults.before_the_next_rename(move || theirs.settle().unwrap());
+    assert_eq!(kind(there.stage(b"n", Base::Take(Arc::clone(&old)))), ErrorKind::Held);
+    assert_eq!(content_of(&old), content);
+    assert_eq!(content_of(&new), content);
+    let staged = here.stage(b"n", Base::Take(new)).unwrap();
+    assert_eq!(common::content(&staged, &[]), content);
+}
+
+#[test]
 fn a_version_in_which_another_file_has_its_bytes_cannot_be_taken() {
     let folder = Folder::new();
     let store = folder.open();
