@@ -76,7 +76,7 @@ pub(crate) fn status(bucket: &str, learned: &Learned) -> StoreStatus {
         names.map(|(capability, _)| capability.name().to_owned()).collect()
     };
     let (has, lacks) = (of(Has::Yes), of(Has::No));
-    StoreStatus { bucket: bucket.to_owned(), has, lacks, read_only: None }
+    StoreStatus { bucket: bucket.to_owned(), has, lacks, ..StoreStatus::default() }
 }
 
 /// Only what nobody has learnt yet: a service that is the same everywhere has not to be remembered.

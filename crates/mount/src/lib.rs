@@ -41,6 +41,7 @@ mod process;
 mod raw;
 mod recall;
 mod recover;
+mod refused;
 mod report;
 mod runtime_dir;
 mod samples;

@@ -127,6 +127,11 @@ impl Location {
         }
     }
 
+    /// Where it is in a mount of all buckets, such as `s3/bucket`.
+    pub(crate) fn place(&self) -> String {
+        self.to_string().replace("://", "/")
+    }
+
     /// Empty, or what all keys begin with.
     pub fn prefix(&self) -> &str {
         match self {

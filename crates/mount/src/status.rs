@@ -53,7 +53,7 @@ pub struct Status {
     pub tuning: TuningStatus,
     /// As whom the store is asked; one for each bucket that takes credentials.
     pub credentials: Vec<CredentialsStatus>,
-    /// What the stores can do, as far as that is known; one for each bucket.
+    /// What the stores can do, as far as that is known; one for each bucket, also for those that could not be attached.
     #[serde(default)]
     pub stores: Vec<StoreStatus>,
     /// What was counted, by name.
@@ -72,6 +72,9 @@ pub struct StoreStatus {
     /// Why it takes no changes by this mount, if it takes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<ReadOnly>,
+    /// Why it could not be attached when somebody asked for it, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Why a bucket takes no changes.

@@ -82,7 +82,7 @@ impl Volume {
             (Changes::Allowed, Changes::Refused) => Some(ReadOnly::Credentials),
             (Changes::Refused, _) => Some(ReadOnly::Asked),
         };
-        let place = config.location.to_string().replace("://", "/");
+        let place = config.location.place();
         Volume {
             dispatch,
             read_only,

@@ -10,6 +10,7 @@ use remote::Identity;
 use vfs::{Dirty, Pending, PendingFile, Unpublished};
 
 use crate::knowledge;
+use crate::refused::Refused;
 use crate::status::StoreStatus;
 use crate::tag::Tag;
 use crate::volume::Volume;
@@ -22,6 +23,8 @@ pub(crate) struct Unbrought(Vec<(Arc<Volume>, Vec<Unpublished>)>);
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
     by_tag: RwLock<BTreeMap<Tag, Arc<Volume>>>,
+    /// What might have been one.
+    pub(crate) refused: Refused,
 }
 
 impl Volumes {
@@ -103,14 +106,14 @@ impl Volumes {
         paces.max().unwrap_or_default().into()
     }
 
-    /// What the stores of the buckets can do.
+    /// What the stores of the buckets can do, and which could not be attached.
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let all = self.all();
         let of = |volume: &Arc<Volume>| StoreStatus {
             read_only: volume.read_only,
             ..knowledge::status(&volume.place, volume.knowledge.learned())
         };
-        all.iter().map(of).collect()
+        all.iter().map(of).chain(self.refused.stores()).collect()
     }
 
     /// As whom the buckets are asked, each once.

@@ -387,12 +387,6 @@ fn what_is_not_the_tasks_failure_has_a_status_of_its_own() {
     let bucket = minio.bucket();
     let launcher = Launcher::of(&bucket);
     let program = launcher.program();
-    let mut nowhere = launcher.plan.other_command(program.as_os_str());
-    nowhere.args(["true"]).env("FUSION_WORK", launcher.top().join("s3/no-such-bucket/work"));
-    let said = run(&mut nowhere, WITHIN);
-    assert_eq!(said.status.code(), Some(FAILED), "{}", said.report());
-    assert!(said.stderr.contains(".exitcode.held: "), "{}", said.report());
-
     // The store goes away for good while the task runs.
     let gone = launcher.plan.folder("gone");
     let body = format!(
@@ -413,6 +407,34 @@ fn what_is_not_the_tasks_failure_has_a_status_of_its_own() {
     let said = run(next.arg("cat").arg(&there), WITHIN);
     assert_eq!(said.status.code(), Some(0), "{}", said.report());
     assert_eq!(get(&bucket, "out").as_deref(), Some("x\n"));
+}
+
+#[test]
+fn what_is_in_the_way_of_a_task_is_told_and_not_taken_for_a_program_that_is_not_there() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let work = launcher.work(&bucket);
+    let elsewhere = launcher.place.path().join("elsewhere");
+    let nowhere = launcher.top().join("s3/no-such-bucket/work");
+    let (here, secret) = (("LANG", "C"), ("AWS_SECRET_ACCESS_KEY", "wrong"));
+    for (work, (name, value), words) in [
+        (&nowhere, here, "there is no bucket no-such-bucket"),
+        (&work, secret, "the store does not accept these credentials"),
+        (&work, here, "No such file or directory"),
+        (&elsewhere, here, "it is not below"),
+    ] {
+        let mut command = launcher.plan.other_command(launcher.program().as_os_str());
+        command.arg("true").env("FUSION_WORK", work).env(name, value);
+        let said = run(&mut command, WITHIN);
+        assert_eq!(said.status.code(), Some(FAILED), "{}", said.report());
+        for words in ["the folder of the task", work.to_str().unwrap(), words] {
+            assert!(said.stderr.contains(words), "{words}: {}", said.report());
+        }
+        assert!(!said.stderr.contains("cannot run"), "{}", said.report());
+    }
+    let mut help = launcher.plan.other_command(launcher.program().as_os_str());
+    let said = run(help.arg("--help"), WITHIN);
+    assert!(said.ok().contains("quayfs run --fusion"), "{}", said.report());
 }
 
 #[test]

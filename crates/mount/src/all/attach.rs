@@ -57,6 +57,13 @@ enum State {
     },
 }
 
+/// Why a bucket cannot be attached: what a program is told, and what a person.
+#[derive(Debug)]
+struct Refusal {
+    errno: Errno,
+    reason: String,
+}
+
 impl Attach {
     pub(super) fn new(
         (common, volumes): (Common, Arc<Volumes>),
@@ -79,10 +86,13 @@ impl Attach {
         }
         match self.attach(location).await {
             Ok((tag, volume)) => {
+                self.volumes.refused.remove(&volume.place);
                 *state = State::Attached(tag, Arc::clone(&volume));
                 Ok((tag, volume))
             }
-            Err(errno) => {
+            Err(Refusal { errno, reason }) => {
+                tracing::warn!(%location, %errno, reason, "a bucket cannot be attached");
+                self.volumes.refused.add(location.place(), reason);
                 *state = State::Failed { errno, at: self.common.clock.monotonic() };
                 Err(errno)
             }
@@ -116,23 +126,17 @@ impl Attach {
         Ok(Arc::clone(places.entry(location.clone()).or_default()))
     }
 
-    async fn attach(&self, location: &Location) -> Result<(Tag, Arc<Volume>), Errno> {
+    async fn attach(&self, location: &Location) -> Result<(Tag, Arc<Volume>), Refusal> {
         // Before anything is asked of the bucket.
         self.free_tag(location)?;
-        let mut config = self.buckets.config(location).map_err(|reason| {
-            tracing::warn!(%location, reason, "a bucket cannot be attached");
-            Errno::EACCES
-        })?;
+        let denied = |reason| Refusal { errno: Errno::EACCES, reason };
+        let mut config = self.buckets.config(location).map_err(denied)?;
         if config.authorities == self.authorities {
             config.authorities = self.authorities.clone();
         }
         let mut notices = Vec::new();
         let assembled = assemble::assemble(&config, self.common.clone(), &mut notices).await;
-        let assembled = assembled.map_err(|error| {
-            let errno = told(&error);
-            tracing::warn!(%location, %errno, %error, "a bucket cannot be attached");
-            errno
-        })?;
+        let assembled = assembled.map_err(|error| Refusal::of(&error))?;
         for notice in notices {
             tracing::warn!(%location, ?notice, "attached");
         }
@@ -149,21 +153,28 @@ impl Attach {
 
     /// The tag that the name asks for, so that inode numbers are the same after a remount, or the next
     /// that is free.
-    fn free_tag(&self, location: &Location) -> Result<Tag, Errno> {
+    fn free_tag(&self, location: &Location) -> Result<Tag, Refusal> {
         let hash = crc32c(location.to_string().as_bytes());
         let free = Tag::free(hash, |tag| self.volumes.with(tag).is_some());
-        free.ok_or_else(|| {
-            let most = Tag::MAX;
-            tracing::warn!(%location, most, "no more buckets can be attached to this mount");
-            Errno::ENFILE
+        free.ok_or_else(|| Refusal {
+            errno: Errno::ENFILE,
+            reason: format!("this mount has {} buckets, and takes no more", Tag::MAX),
         })
     }
 }
 
+impl Refusal {
+    fn of(error: &Error) -> Refusal {
+        let Error::Remote { advice, source, .. } = error else {
+            return Refusal { errno: Errno::EIO, reason: error.to_string() };
+        };
+        Refusal { errno: told(source.trouble()), reason: format!("{advice} ({source})") }
+    }
+}
+
 /// What a program is told of a bucket that cannot be attached.
-fn told(error: &Error) -> Errno {
-    let Error::Remote { source, .. } = error else { return Errno::EIO };
-    match source.trouble() {
+fn told(trouble: Trouble) -> Errno {
+    match trouble {
         Trouble::NoBucket => Errno::ENOENT,
         Trouble::NoCredentials | Trouble::BadCredentials | Trouble::Denied => Errno::EACCES,
         Trouble::WrongRegion

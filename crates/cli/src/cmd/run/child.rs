@@ -92,10 +92,11 @@ impl Signals {
     pub(super) fn run<T, H>(
         &mut self,
         command: &mut Command,
-        started: impl FnOnce(&mut Child) -> io::Result<T>,
+        started: impl FnOnce(&mut Child) -> Result<T>,
         told: impl FnMut() -> H,
-    ) -> io::Result<(Ended, T)> {
-        let mut child = command.spawn()?;
+    ) -> Result<(Ended, T)> {
+        let cannot_run = format!("cannot run {}", command.get_program().display());
+        let mut child = command.spawn().context(cannot_run)?;
         let made = started(&mut child).and_then(|made| Ok((made, process(&child)?)));
         let (made, process) = match made {
             Ok(made) => made,
@@ -106,8 +107,8 @@ impl Signals {
                 return Err(error);
             }
         };
-        let ended = self.runtime.block_on(wait((child, process), &mut self.received, told))?;
-        Ok((ended, made))
+        let ended = self.runtime.block_on(wait((child, process), &mut self.received, told));
+        Ok((ended.context("cannot wait for the end of the command")?, made))
     }
 
     /// What `work` gives, or `None` if a signal asks us to end before; the work then goes on for as long as this

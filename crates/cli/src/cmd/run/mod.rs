@@ -18,10 +18,11 @@ use mount::Location;
 
 pub(crate) use task::{FAILED, Task};
 
-use self::fusion::Launch;
+use self::fusion::{Launch, help};
 use self::prefetch::List;
 
 use crate::settings::{Flags, Settings, Unknown};
+use crate::{complain, say};
 
 /// What `run` is told.
 #[derive(Debug, Args)]
@@ -96,5 +97,13 @@ pub(crate) fn is_launcher(name: &OsStr) -> bool {
 
 /// Runs `command` as the launcher; its status, or ours.
 pub(crate) fn launch(command: Vec<OsString>) -> ExitCode {
+    if help::is_asked_for(command.first().map(OsString::as_os_str)) {
+        say(help::HELP);
+        return ExitCode::SUCCESS;
+    }
+    if command.is_empty() {
+        complain("no command to run: `fusion --help` says what this is");
+        return ExitCode::from(FAILED);
+    }
     task::status(Launch::new(None, Flags::none(), command, false).and_then(|launch| launch.run()))
 }

@@ -84,7 +84,6 @@ impl Task {
         let warming = warmed(self.warm.as_ref(), folder.path(), &mut command);
         let ended = signals.run(&mut command, |_| Ok(()), || Haste::begin(folder.path()));
         drop(warming);
-        let (ended, ()) = ended.with_context(|| format!("cannot run {}", program.display()))?;
-        Ok(ended)
+        Ok(ended?.0)
     }
 }

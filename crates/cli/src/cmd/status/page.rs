@@ -36,6 +36,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
     ));
     lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
     lines.extend(status.stores.iter().filter_map(read_only).map(|why| entry("store", &why)));
+    lines.extend(status.stores.iter().filter_map(refused).map(|why| entry("store", &why)));
     lines.extend(status.stores.iter().filter_map(lacks).map(|lacks| entry("store", &lacks)));
     lines.push(entry("cost", &cost(&status.cost)));
     lines.push(entry("tuning", &tuning(&status.tuning)));
@@ -145,6 +146,12 @@ fn read_only(store: &StoreStatus) -> Option<String> {
         ReadOnly::Credentials => "because these credentials cannot write",
     };
     Some(format!("{} is mounted read-only, {why}", url(store)))
+}
+
+/// Why a bucket that somebody asked for is not there, if it is not.
+fn refused(store: &StoreStatus) -> Option<String> {
+    let why = store.refused.as_ref()?;
+    Some(format!("{} cannot be attached: {}", url(store), printable(why)))
 }
 
 /// What the store of a bucket is known to lack; most lack nothing.

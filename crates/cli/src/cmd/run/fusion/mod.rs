@@ -8,6 +8,7 @@
 //! ```
 
 mod array;
+pub(super) mod help;
 mod hold;
 mod inputs;
 mod links;
@@ -17,6 +18,7 @@ mod scratch;
 mod script;
 mod shared;
 mod tags;
+mod unusable;
 mod words;
 
 use std::ffi::{OsStr, OsString};
@@ -34,6 +36,7 @@ use self::log::Log;
 use self::scratch::STATUS;
 use self::script::Script;
 use self::shared::Share;
+use self::unusable::unusable;
 use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::haste::Haste;
@@ -247,15 +250,16 @@ impl Launch {
         let begin = |child: &mut Child| {
             let Some(work) = work else { return Ok(None) };
             // First of all: the task may be a short one.
-            let hold = Hold::begin(work)?;
-            Ok(Some((hold, Log::begin(child, &work.join(LOG))?)))
+            let hold = Hold::begin(work);
+            let begun = hold.and_then(|hold| Ok((hold, Log::begin(child, &work.join(LOG))?)));
+            begun.map(Some).map_err(|error| unusable(work, &error, &self.top))
         };
         // What may go with the task is not uploaded before its end.
         let is_hasty = self.leftovers == Leftovers::Uploaded;
         let haste = || is_hasty.then(|| Haste::begin(&self.top));
         let ran = signals.run(&mut command, begin, haste);
         drop((prefetch, warming));
-        let (ended, begun) = ran.with_context(|| format!("cannot run {}", program.display()))?;
+        let (ended, begun) = ran?;
         if let (Some(task), Some((hold, log))) = (task, begun) {
             let completed = task.complete(ended, log, (&self.top, self.leftovers));
             if completed.is_err() {
