@@ -35,6 +35,9 @@ pub(crate) struct WarmArgs {
     /// Say at the end, for programs, what came of it.
     #[arg(long)]
     json: bool,
+    /// Tell what is not there before anything is fetched, and say so when that is done.
+    #[arg(long, hide = true)]
+    tell_first: bool,
 }
 
 /// How many failures are told one by one to people.
@@ -54,7 +57,13 @@ struct Tally {
 pub(crate) fn run(args: &WarmArgs) -> Result<ExitCode> {
     let Meant { files, missed } = found(&args.listing)?;
     let mut bar = Bar::new(files.iter().map(|found| wanted_bytes(found, &args.regions)).sum());
-    let mut tally = Tally { failed: missed, ..Tally::default() };
+    let mut tally = Tally::default();
+    if args.tell_first {
+        tell_failed(&missed);
+        say("looked for");
+    } else {
+        tally.failed = missed;
+    }
     let chore = Chore::Warm { at_a_time: args.jobs.into() };
     // What the bar was told of files that are not done.
     let mut came_bytes = 0;
@@ -124,13 +133,7 @@ impl Tally {
             show_bytes(rate),
             show_bytes(self.here_bytes)
         ));
-        for (path, reason) in self.failed.iter().take(FAILURES_TOLD_MAX) {
-            complain(&format!("{}: {}", printable(path), printable(reason)));
-        }
-        if FAILURES_TOLD_MAX < self.failed.len() {
-            let more = self.failed.len() - FAILURES_TOLD_MAX;
-            complain(&format!("and {more} more; --json tells all"));
-        }
+        tell_failed(&self.failed);
         if let Some(room_bytes) = self.room_bytes {
             complain(&format!(
                 "the cache has no room for all of it: {} of it can be had for this. Warm less, unpin something, or \
@@ -138,5 +141,15 @@ impl Tally {
                 show_bytes(room_bytes)
             ));
         }
+    }
+}
+
+fn tell_failed(failed: &[(String, String)]) {
+    for (path, reason) in failed.iter().take(FAILURES_TOLD_MAX) {
+        complain(&format!("{}: {}", printable(path), printable(reason)));
+    }
+    if FAILURES_TOLD_MAX < failed.len() {
+        let more = failed.len() - FAILURES_TOLD_MAX;
+        complain(&format!("and {more} more; --json tells all"));
     }
 }

@@ -272,6 +272,20 @@ fn what_is_not_the_commands_failure_has_a_status_of_its_own() {
 }
 
 #[test]
+fn what_is_not_there_of_a_list_is_told_also_by_a_quick_command() {
+    let place = place();
+    fs::write(place.store.join("there"), b"x").unwrap();
+    let list = place.temporary.with_extension("list");
+    fs::write(&list, "nosuch\n/no/such/path\n../none\nthere\n").unwrap();
+    let said = place.run(&["--warm", list.to_str().unwrap()], "exit 3");
+    assert_eq!(said.status.code(), Some(3), "{}", said.report());
+    for name in ["nosuch: ", "/no/such/path: ", "../none: "] {
+        assert!(said.stderr.contains(name), "{name}: {}", said.report());
+    }
+    assert!(!said.stderr.contains("there: ") && said.stdout.is_empty(), "{}", said.report());
+}
+
+#[test]
 fn what_the_command_leaves_running_does_not_keep_the_mount() {
     let place = place();
     let script = "sleep 600 > /dev/null 2>&1 & echo $! > pid; echo x > out";

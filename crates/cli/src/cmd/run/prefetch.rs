@@ -2,9 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::super::this_program::this_program;
 use crate::complain;
@@ -12,9 +13,16 @@ use crate::complain;
 /// Files that are fetched at a time.
 const JOBS: &str = "32";
 
+/// What is not there is told for so long after the end of a command that was a quick one.
+const TOLD_WITHIN: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
 /// A fetch that is ended when this is dropped.
 #[derive(Debug)]
-pub(super) struct Prefetch(Child);
+pub(super) struct Prefetch {
+    process: Child,
+    /// Where it says that it has told what is not there, if it does: fetching is not waited for.
+    told: Option<ChildStdout>,
+}
 
 /// Where the paths of inputs are listed, one a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +64,7 @@ impl Prefetch {
             .stderr(Stdio::null())
             .spawn()?;
         let stdin = child.stdin.take();
-        let prefetch = Prefetch(child);
+        let prefetch = Prefetch { process: child, told: None };
         if let Some(mut stdin) = stdin {
             // It reads all before it does anything else.
             stdin.write_all(paths)?;
@@ -67,19 +75,27 @@ impl Prefetch {
     /// Begins with what `list` names, in the mount at `dir`. What cannot be fetched is told to people.
     fn of_list(list: &List, dir: &Path) -> Result<Prefetch> {
         let mut command = this_program()?;
-        command.args(["warm", "--jobs", JOBS, "--from-file"]);
+        command.args(["warm", "--tell-first", "--jobs", JOBS, "--from-file"]);
         match list {
             List::File(path) => command.arg(path).stdin(Stdio::null()),
             List::StandardInput => command.arg("-"),
         };
-        Ok(Prefetch(command.current_dir(dir).stdout(Stdio::null()).spawn()?))
+        let mut process = command.current_dir(dir).stdout(Stdio::piped()).spawn()?;
+        let told = process.stdout.take();
+        Ok(Prefetch { process, told })
     }
 }
 
 impl Drop for Prefetch {
     fn drop(&mut self) {
+        if let Some(told) = &self.told {
+            let mut waiting = [PollFd::new(told, PollFlags::IN)];
+            if poll(&mut waiting, Some(&TOLD_WITHIN)) == Ok(0) {
+                complain("the command has ended before all of the list was looked for");
+            }
+        }
         // It may have ended by itself. It must be gone, since it holds files of the mount.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
