@@ -109,7 +109,7 @@ pub use telemetry::{
     LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
 };
 pub use tenant::{Arrived, Tenant, is_there};
-pub use umount::{Force, Progress, umount};
+pub use umount::{Force, Progress, clear_dead, umount};
 pub use users::users;
 pub use vfs::{Commit, DirtyLimit, Last};
 pub use visit::{Found, visit};

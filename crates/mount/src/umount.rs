@@ -187,6 +187,16 @@ fn clear(dir: &Path, tell: &mut impl FnMut(Progress)) -> Result<(), Error> {
     Ok(())
 }
 
+/// Takes away what this user has mounted at `dir`, if its daemon is dead.
+pub fn clear_dead(dir: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    let is_ours = fuse::our_mount(dir).is_ok_and(|entry| entry.owner == Some(own));
+    if is_ours && fuse::is_dead(dir) {
+        // What cannot be taken away is as dead as before.
+        let _ = clear(dir, &mut |_| {});
+    }
+}
+
 /// Unmounts; programs that are just ending get a moment to close their files.
 #[expect(clippy::disallowed_methods, reason = "a person waits, and there is nothing to listen to")]
 fn unmount_patiently(dir: &Path, how: Unmount) -> Result<(), MountError> {

@@ -347,6 +347,27 @@ fn the_mount_of_a_run_that_is_killed_goes_and_what_was_closed_is_in_the_bucket()
     wait::until("the mount to go", WITHIN, || !mounted_at(mount.trim().as_ref()));
     await_daemon(&place.plan);
     assert_eq!(place.text("closed"), "x\n");
+    // The next one, in a folder of its own, removes that of the killed one, too.
+    place.run(&[], "true").ok();
+}
+
+#[test]
+fn what_is_left_of_a_run_that_is_killed_with_its_daemon_is_cleared_by_the_next_one() {
+    let place = place();
+    let place = Place { plan: place.plan.env("QUAYFS_UPLOAD_DELAY", "1h"), ..place };
+    let daemon = "pgrep -of \"detach.*$QUAYFS_MOUNT\" > \"$TMPDIR/../daemon\"";
+    let mut started = place.started(&format!("echo x > closed; {daemon}; cd /"));
+    let daemon = fs::read_to_string(place.temporary.with_file_name("daemon")).unwrap();
+    run(Command::new("kill").args(["-STOP", daemon.trim()]), WITHIN).ok();
+    started.child.kill().unwrap();
+    started.child.wait().unwrap();
+    run(Command::new("kill").args(["-KILL", daemon.trim()]), WITHIN).ok();
+    await_daemon(&place.plan);
+    let left = crate::names(&place.temporary);
+    assert!(left.len() == 1 && mounted_at(&place.temporary.join(&left[0])), "{left:?}");
+    place.run(&[], "true").ok();
+    assert_eq!(place.text("closed"), "x\n");
+    assert!(!mounted_at(&place.temporary.join(&left[0])));
 }
 
 #[test]

@@ -1,20 +1,33 @@
 //! Where a task's mount is.
 
-use std::fs::DirBuilder;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, geteuid, test_kill_process};
 
 /// Names that others may have taken.
 const TRIES_MAX: u32 = 100;
+
+/// How the name of a temporary folder begins; the number of its process and one more follow.
+const NAME: &str = "quayfs-run-";
+
+/// Names in the folder of temporary files that are looked at for what was left there, and how much of that is cleared
+/// at a time.
+const NAMES_MAX: usize = 100_000;
+const CLEARED_MAX: usize = 64;
 
 /// A folder to mount at: given, or made for the task and removed after it.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    is_temporary: bool,
+    /// Of a temporary one: for as long as we live nobody takes it for one that was left.
+    lock: Option<File>,
 }
 
 impl Folder {
@@ -23,13 +36,19 @@ impl Folder {
         if let Some(path) = wish {
             let path = std::path::absolute(path)
                 .with_context(|| format!("{}: not a path", path.display()))?;
-            return Ok(Folder { path, is_temporary: false });
+            return Ok(Folder { path, lock: None });
         }
         let parent = std::env::temp_dir();
+        clear_left(&parent);
         for number in 0..TRIES_MAX {
-            let path = parent.join(format!("quayfs-run-{}-{number}", std::process::id()));
+            let path = parent.join(format!("{NAME}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Folder { path, is_temporary: true }),
+                Ok(()) => {
+                    // Somebody may just take it for one that was left: then the next one will do.
+                    if let Some(lock) = locked(&path).filter(|lock| is_at(lock, &path)) {
+                        return Ok(Folder { path, lock: Some(lock) });
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     return Err(error).with_context(|| {
@@ -48,15 +67,95 @@ impl Folder {
 
     /// Whether nobody but the task knows it.
     pub(super) fn is_temporary(&self) -> bool {
-        self.is_temporary
+        self.lock.is_some()
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.is_temporary {
+        if self.is_temporary() {
             // Only if it is empty: with the mount still there it is not ours to clear.
             let _ = std::fs::remove_dir(&self.path);
         }
+    }
+}
+
+/// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too.
+fn clear_left(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let names = entries.take(NAMES_MAX).filter_map(|entry| Some(entry.ok()?.file_name()));
+    for name in names.filter(|name| process(name).is_some_and(is_gone)).take(CLEARED_MAX) {
+        let path = parent.join(name);
+        // A daemon that lives ends by itself when the bucket has everything.
+        mount::clear_dead(&path);
+        // The process may live where its number is another one, as in a container.
+        if locked(&path).is_some() {
+            // Only if it is empty.
+            let _ = fs::remove_dir(&path);
+        }
+    }
+}
+
+/// The process for which a folder of this name was made.
+fn process(name: &OsStr) -> Option<Pid> {
+    let (process, number) = name.to_str()?.strip_prefix(NAME)?.split_once('-')?;
+    number.parse::<u32>().ok()?;
+    Pid::from_raw(process.parse().ok()?)
+}
+
+fn is_gone(process: Pid) -> bool {
+    test_kill_process(process) == Err(Errno::SRCH)
+}
+
+/// The folder of this user at `path`, if nobody else has it locked.
+fn locked(path: &Path) -> Option<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).ok()?;
+    let folder = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let is_ours = folder.metadata().ok()?.uid() == geteuid().as_raw();
+    (is_ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()).then_some(folder)
+}
+
+fn is_at(folder: &File, path: &Path) -> bool {
+    let at = |found: fs::Metadata| (found.dev(), found.ino());
+    match (folder.metadata(), path.symlink_metadata()) {
+        (Ok(folder), Ok(found)) => at(folder) == at(found),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{NAME, clear_left, locked};
+
+    #[test]
+    fn only_empty_folders_of_processes_that_are_gone_are_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        // No number of a process is as high.
+        let gone = format!("{NAME}{}", i32::MAX);
+        let alive = format!("{NAME}{}-0", std::process::id());
+        let (full, held) = (format!("{gone}-1"), format!("{gone}-2"));
+        let others = ["quayfs-run-", "quayfs-run-x-0", "quayfs-run-2147483647", "quayfs-run-0-0"];
+        for name in [&alive, &full, &held, &format!("{gone}-0")] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        for name in others {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join(&full).join("file"), b"").unwrap();
+        fs::write(dir.path().join(format!("{gone}-3")), b"").unwrap();
+        let lock = locked(&dir.path().join(&held)).unwrap();
+        clear_left(dir.path());
+        let there = |name: &str| dir.path().join(name).exists();
+        assert!(!there(&format!("{gone}-0")));
+        for name in [&alive, &full, &held, &format!("{gone}-3")] {
+            assert!(there(name), "{name}");
+        }
+        assert!(others.iter().all(|name| there(name)));
+        drop(lock);
+        clear_left(dir.path());
+        assert!(!there(&held));
     }
 }
