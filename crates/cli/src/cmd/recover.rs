@@ -21,7 +21,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let Resolved { settings, given } = Sources::read(&args.flags)?.resolve(location.as_ref())?;
     let state_dir = settings::state_dir(&settings.disk.state)?;
     // The usual one is not there before the first mount; one that somebody names is misspelt.
-    if given.contains_key("cache-dir") && location.is_none() && !state_dir.is_dir() {
+    if given.contains_key("cache-dir") && !state_dir.is_dir() {
         bail!("{}: there is no state folder", shown(&state_dir));
     }
     if args.list {

@@ -228,7 +228,7 @@ pub(crate) struct TuningSettings {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bounds::upload_delay, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) upload_delay: Duration,
     /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
-    /// not tell in listings: in one hidden object per folder (keep), or not at all (off).
+    /// not tell in listings: in a hidden object per folder, 64 in one of thousands of files (keep), or not at all (off).
     #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]
     pub(crate) attributes: Attributes,
     /// How long names and attributes are believed before the bucket is asked again, 0s to 8760h.

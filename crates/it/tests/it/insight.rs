@@ -100,7 +100,7 @@ fn status_tells_what_was_done_how_long_it_took_and_what_it_cost() {
         page().contains("everything is in the bucket")
     });
     let page = page();
-    for words in ["ok, mounted for", "Amazon S3", "p99", "get", "read"] {
+    for words in ["ok, mounted for", "Amazon S3", "from the store 10 B", "p99", "get", "read"] {
         assert!(page.contains(words), "{words} in {page}");
     }
 }

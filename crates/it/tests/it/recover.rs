@@ -329,10 +329,13 @@ fn what_is_misspelt_is_said_not_to_be_there() {
     let want = format!("{}: No such file or directory", nothing.display());
     assert!(!sync.status.success() && sync.stderr.contains(&want), "{}", sync.report());
     let state = mount.state().join("nowhere");
-    let mut list = mount.plan().command(["recover", "--list", "--cache-dir"]);
-    let list = run(list.arg(&state), WITHIN);
-    assert!(!list.status.success() && list.stderr.contains("no state folder"), "{}", list.report());
-    assert!(!state.exists());
+    for what in ["--list", "s3://bucket"] {
+        let mut command = mount.plan().command(["recover", what, "--cache-dir"]);
+        let said = run(command.arg(&state), WITHIN);
+        let is_said = !said.status.success() && said.stderr.contains("no state folder");
+        assert!(is_said, "{}", said.report());
+        assert!(!state.exists());
+    }
 }
 
 #[test]

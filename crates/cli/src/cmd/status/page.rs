@@ -34,6 +34,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
             show_rate(now.sent_bytes)
         ),
     ));
+    lines.push(entry("in all", &totals(status)));
     lines.extend(status.credentials.iter().map(|who| entry("credentials", &credentials(who))));
     lines.extend(status.stores.iter().filter_map(read_only).map(|why| entry("store", &why)));
     lines.extend(status.stores.iter().filter_map(refused).map(|why| entry("store", &why)));
@@ -124,10 +125,27 @@ fn disk(status: &Status) -> Vec<String> {
 }
 
 fn hits(status: &Status) -> String {
+    let through = match counter(status, "passthrough_opens") {
+        0 => String::new(),
+        opens => format!("; {} that the kernel reads itself", show_plural(opens, "open")),
+    };
     match status.hit_ratio {
-        Some(ratio) => format!("{:.1} % of the bytes were here already", 100.0 * ratio),
-        None => "none yet".to_owned(),
+        Some(ratio) => format!("{:.1} % of the bytes were here already{through}", 100.0 * ratio),
+        None => format!("none yet{through}"),
     }
+}
+
+fn totals(status: &Status) -> String {
+    format!(
+        "from the store {}, to the store {}",
+        show_bytes(counter(status, "remote_get_bytes")),
+        show_bytes(counter(status, "remote_put_bytes"))
+    )
+}
+
+fn counter(status: &Status, name: &str) -> u64 {
+    let found = status.counters.iter().find(|(counter, _)| *counter == name);
+    found.map_or(0, |(_, count)| *count)
 }
 
 fn credentials(who: &CredentialsStatus) -> String {
