@@ -13,15 +13,17 @@ use self::page::page;
 use super::mount::explain;
 use crate::args::RecoverArgs;
 use crate::plain::shown;
-use crate::settings::{self, Resolved, Sources};
+use crate::settings::{self, Given, Origin, Resolved, Sources};
 use crate::{complain, say};
 
 pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let location = args.url.as_deref().map(Location::parse).transpose()?;
     let Resolved { settings, given } = Sources::read(&args.flags)?.resolve(location.as_ref())?;
     let state_dir = settings::state_dir(&settings.disk.state)?;
-    // The usual one is not there before the first mount; one that somebody names is misspelt.
-    if given.contains_key("cache-dir") && !state_dir.is_dir() {
+    // Before the first mount neither the usual one is there nor that of a settings file, which is made then; one that
+    // somebody names just now is misspelt, and so is one in which nothing but to look is asked for.
+    let is_named = |named: &Given| location.is_none() || named.origin == Origin::Flag;
+    if given.get("cache-dir").is_some_and(is_named) && !state_dir.is_dir() {
         bail!("{}: there is no state folder", shown(&state_dir));
     }
     if args.list {
