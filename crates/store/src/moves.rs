@@ -182,16 +182,18 @@ pub(crate) fn take(
     Ok(Arc::new(Staged::new(ground, id, file_name, body)))
 }
 
-/// Renames the file that is `inode`; false, and all is as it was, if the name leads to another one by now. Another
+/// Renames the file that is `inode`; false, and the names are as they were, if that one leads to another one by now. Another
 /// process that has uploaded the same version puts its file in the place of ours without asking, and what is
 /// looked at before is not so any more: only what came along tells.
 fn move_ours(disk: &Disk, (from, to): (&Path, &Path), inode: u64) -> io::Result<bool> {
     disk.rename(from, to)?;
-    if disk.inode(to)? == Some(inode) {
+    let came = disk.inode(to);
+    if matches!(came, Ok(Some(came)) if came == inode) {
         return Ok(true);
     }
+    // Also if that is not known: in staging it would be taken for lost bytes.
     disk.rename(to, from)?;
-    Ok(false)
+    came.map(|_| false)
 }
 
 /// The bucket has the sealed bytes as the version `identity`.

@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_folder_is_in_the_bucket_that_it_goes_through() {
         for (place, bucket, want) in [
-            ("s3/lab/work/ab", "s3/lab", true),
+            ("s3/lab/tasks/ab", "s3/lab", true),
             ("s3/laboratory/work", "s3/lab", false),
             ("gs/lab/work", "s3/lab", false),
             ("az/account/lab/work", "az/account/lab", true),
