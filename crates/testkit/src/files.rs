@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 
 use crate::command::run;
+use crate::place::{Scratch, set_mode};
 
 /// A line for each link, as `sha256sum` has them of files.
 const SUM_LINKS: &str =
@@ -46,6 +47,21 @@ pub fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
     file.write_all(bytes)?;
     close(file)
+}
+
+/// Copies a program, with its mode, for somebody to run. By another process: what a child of some other test
+/// has open for writing, for the moment until it is a program of its own, cannot be run.
+pub fn copy_program(from: &Path, to: &Path) {
+    run(Command::new("cp").arg(from).arg(to), COMMAND_WITHIN).ok();
+}
+
+/// Makes a program of this text that only its owner may run; as [`copy_program`].
+pub fn write_program(path: &Path, text: &str) {
+    let folder = Scratch::new();
+    let written = folder.path().join("program");
+    std::fs::write(&written, text).expect("the temporary folder takes a file");
+    set_mode(&written, 0o700);
+    copy_program(&written, path);
 }
 
 /// The `len` bytes at `offset`, fewer at the end of the file.

@@ -37,7 +37,8 @@ pub use containers::Containers;
 pub use disk::SmallDisk;
 pub use faults::{Fault, Faults, Weather};
 pub use files::{
-    append, close, forget_pages, overwrite, read_at, same_trees, sha256_tree, write_new,
+    append, close, copy_program, forget_pages, overwrite, read_at, same_trees, sha256_tree,
+    write_new, write_program,
 };
 pub use forgetful::ForgetfulDisk;
 pub use link::{Shape, SlowLink};

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::bucket::Bucket;
 use crate::command::{Finished, run};
 use crate::faults::way_to;
+use crate::files::copy_program;
 use crate::frozen::{freeze, thaw};
 use crate::login::Login;
 use crate::place::{NO_IO_URING, Scratch, clean_env, log_level, no_io_uring, quayfs, set_mode};
@@ -166,7 +167,7 @@ impl Plan {
     #[must_use]
     pub fn by_user(mut self, user: &str) -> Plan {
         let binary = self.folder.path().join("quayfs");
-        fs::copy(quayfs(), &binary).expect("the scratch disk takes the binary");
+        copy_program(&quayfs(), &binary);
         let mut chown = Command::new("chown");
         chown.args(["-R", user]).arg(self.folder.path());
         run(&mut chown, COMMAND_WITHIN).ok();

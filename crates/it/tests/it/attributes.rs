@@ -135,7 +135,7 @@ fn a_lock_is_held_among_the_processes_of_this_host() {
 fn programs_are_run_from_the_mount() {
     let (_bucket, mount) = mounted();
     let path = mount.join("true");
-    fs::copy("/bin/true", &path).unwrap();
+    testkit::copy_program("/bin/true".as_ref(), &path);
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o111, 0o111, "copied with its mode");
     run(&mut Command::new(&path), WITHIN).ok();
 }

@@ -443,7 +443,7 @@ fn a_copy_of_the_program_is_the_launcher_by_its_name_alone_and_run_does_the_same
     bucket.put("there", b"bytes");
     let launcher = Launcher::of(&bucket);
     let copied = launcher.plan.folder("copied").join("fusion");
-    fs::copy(testkit::quayfs(), &copied).unwrap();
+    testkit::copy_program(&testkit::quayfs(), &copied);
     let there = launcher.top().join("s3").join(bucket.name()).join("there");
     let check = |said: &Finished| assert_eq!(said.ok(), "bytes", "{}", said.report());
     check(&run(launcher.plan.other_command(copied.as_os_str()).arg("cat").arg(&there), WITHIN));

@@ -1,7 +1,6 @@
 //! The ways in which people's tools are told who they are, and whom to trust.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -52,8 +51,7 @@ fn a_program_that_a_profile_names_tells_the_keys() {
     let program = folder.path().join("program");
     let keys =
         format!(r#"{{"Version": 1, "AccessKeyId": "{user}", "SecretAccessKey": "{secret}"}}"#);
-    fs::write(&program, format!("#!/bin/sh\necho '{keys}'\n")).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    testkit::write_program(&program, &format!("#!/bin/sh\necho '{keys}'\n"));
     let config = format!("[profile lab]\ncredential_process = {}\n", program.display());
     reads(by_profile(&bucket, folder.path(), &config));
 }

@@ -159,7 +159,7 @@ fn a_bucket_makes_nobody_root_and_opens_no_device_unless_flags_say_so() {
     let looked = |flags: &[&str]| {
         let (_bucket, mount) = mounted_with(&[&["--allow-other"], flags].concat());
         let program = mount.join("id");
-        fs::copy("/usr/bin/id", &program).unwrap();
+        testkit::copy_program("/usr/bin/id".as_ref(), &program);
         fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
         let id = run(as_other(program.to_str().unwrap()).arg("-u"), WITHIN);
         let (kind, mode) = (rustix::fs::FileType::CharacterDevice, Mode::from_raw_mode(0o666));

@@ -4,7 +4,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -147,8 +147,7 @@ fn write_program(path: &Path, command: &Command) {
     }
     words.push(quoted(command.get_program()));
     words.extend(command.get_args().map(quoted));
-    fs::write(path, format!("#!/bin/sh\n{} \"$@\"\n", words.join(" "))).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    testkit::write_program(path, &format!("#!/bin/sh\n{} \"$@\"\n", words.join(" ")));
 }
 
 /// Where programs are looked for: ours, the Python of the tests, the system's.
