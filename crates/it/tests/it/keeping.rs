@@ -2,14 +2,15 @@
 //! special files, extended attributes.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, fchown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, RenameFlags, Timespec, Timestamps, XattrFlags, getxattr,
-    listxattr, lsetxattr, makedev, mknodat, removexattr, renameat_with, setxattr, utimensat,
+    AtFlags, CWD, FileType, Mode, RenameFlags, Timespec, Timestamps, XattrFlags, fsetxattr,
+    getxattr, listxattr, lsetxattr, makedev, mknodat, removexattr, renameat_with, setxattr,
+    utimensat,
 };
 use rustix::io::Errno;
 use testkit::{MinIo, Mount, Plan, Shape, SlowLink, run, wait, write_new};
@@ -171,6 +172,34 @@ fn a_mode_changed_just_before_a_kill_is_there_after_the_next_mount() {
     assert_eq!(of(&mount), (0o600, Ok(1)));
     mount.umount();
     assert_eq!(of(&Plan::of(&bucket).mount()), (0o600, Ok(1)), "and in the bucket");
+}
+
+#[test]
+fn what_is_said_by_descriptors_through_which_nothing_is_changed_stays() {
+    for flags in [["--commit", "close"], ["--commit", "async"]] {
+        // What a close forgets is asked for again at once.
+        let (bucket, mount) = mounted_with(&[&flags[..], &["--metadata-ttl", "0s"]].concat());
+        let path = mount.join("stamp");
+        write_new(&path, b"").unwrap();
+        set_times(&path);
+        let touched = fs::metadata(&path).unwrap().mtime();
+        let stamp = fs::File::create(&path).unwrap();
+        assert_ne!(stamp.metadata().unwrap().mtime(), touched, "cut to the size that it has");
+        testkit::close(stamp).unwrap();
+        assert_ne!(fs::metadata(&path).unwrap().mtime(), touched, "and closed");
+
+        let stamp = fs::File::create(&path).unwrap();
+        stamp.set_permissions(fs::Permissions::from_mode(0o640)).unwrap();
+        fchown(&stamp, Some(1234), Some(5678)).unwrap();
+        fsetxattr(&stamp, "user.origin", b"value", XattrFlags::CREATE).unwrap();
+        set_times(&path);
+        let before = look(&path);
+        testkit::close(stamp).unwrap();
+        assert_eq!(look(&path), before);
+        let mount = mount.umount().mount();
+        assert_eq!(look(&mount.join("stamp")), before, "and in the bucket");
+        assert_eq!(look(&Plan::of(&bucket).mount().join("stamp")), before, "for others, too");
+    }
 }
 
 #[test]

@@ -12,6 +12,18 @@ fn a_file_cut_to_the_size_it_has_follows_others_again() {
 }
 
 #[test]
+fn a_file_cut_to_the_size_it_has_has_the_time_of_that() {
+    replay(
+        "times c - 0 0 115
+         truncate c - 5000 0 0
+         replace a/b - 0 0 1
+         times a/b - 0 0 7
+         replace a/b - 0 0 2
+         kill - - 0 0 0",
+    );
+}
+
+#[test]
 fn a_file_that_others_replaced_has_nothing_of_the_one_before() {
     replay(
         "chmod a/b - 0 0 3

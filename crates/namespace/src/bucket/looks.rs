@@ -43,6 +43,8 @@ pub(super) struct Looks {
     pub(super) ctime: Timestamp,
     pub(super) source: Source,
     pub(super) said: Said,
+    /// Whether somebody gave it its time since its bytes were first noted as changed here.
+    pub(super) is_timed: bool,
 }
 
 impl Looks {
@@ -52,7 +54,7 @@ impl Looks {
             Source::Here => Said::Somebody,
             Source::Assumed | Source::Doubtful | Source::Object | Source::Kept => Said::Nobody,
         };
-        Looks { mode, owner, atime: time, mtime: time, ctime: time, source, said }
+        Looks { mode, owner, atime: time, mtime: time, ctime: time, source, said, is_timed: false }
     }
 
     /// What `metadata` says, and for the rest what was assumed.
@@ -111,6 +113,7 @@ impl Looks {
         self.owner.gid = change.gid.unwrap_or(self.owner.gid);
         self.atime = change.atime.unwrap_or(self.atime);
         self.mtime = change.mtime.unwrap_or(self.mtime);
+        self.is_timed |= change.size.is_none() && change.mtime.is_some();
         self.ctime = change.ctime.unwrap_or(changed);
         self.source = Source::Here;
     }
@@ -147,6 +150,7 @@ mod tests {
         ctime: Timestamp { secs: 5, nanos: 0 },
         source: Source::Assumed,
         said: Said::Nobody,
+        is_timed: false,
     };
 
     fn metadata(pairs: &[(&str, &str)]) -> Metadata {

@@ -180,7 +180,8 @@ impl Node {
             Place::Root | Place::Named { .. } => links,
             Place::Unlinked | Place::Replaced => 0,
         };
-        let Looks { mode, owner, atime, mtime, ctime, source: _, said: _ } = self.looks;
+        let Looks { mode, owner, atime, mtime, ctime, source: _, said: _, is_timed: _ } =
+            self.looks;
         Attr {
             ino,
             kind,

@@ -3,6 +3,7 @@
 use base::{ByteRange, FileKind, Ino};
 use remote::{Condition, Extent, Key, Version};
 
+use super::attributes::delay::What;
 use super::looks::Source;
 use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
@@ -121,21 +122,34 @@ impl Shared {
         identity
     }
 
-    /// Bytes noted for `ino` will not be published.
+    /// Bytes noted for `ino` will not be published. What was said of the file meanwhile is said of the object
+    /// that it has, then, also its time.
     pub(super) fn abandon(&self, ino: Ino) {
+        if self.abandon_in_memory(ino)
+            && let Err(error) = self.note(ino, What::Attributes)
+        {
+            tracing::warn!(%error, "the time of a file that was not changed is not safe from a crash yet");
+        }
+    }
+
+    /// Whether somebody gave it a time.
+    fn abandon_in_memory(&self, ino: Ino) -> bool {
         let mut state = self.state();
-        let Some(node) = state.tree.node_mut(ino) else { return };
+        let Some(node) = state.tree.node_mut(ino) else { return false };
         let (Place::Named { parent, name }, Kind::File(file)) = (&node.place, &mut node.kind)
         else {
-            return;
+            return false;
         };
         let (parent, name) = (*parent, name.clone());
+        let is_timed = node.looks.is_timed;
         match &file.bytes {
-            Bytes::Object(_) => return,
+            Bytes::Object(_) => return false,
             Bytes::Edited(stored) => {
                 *file = File::stored(stored.clone());
                 node.as_of = None;
-                node.looks.source = Source::Doubtful;
+                if !is_timed {
+                    node.looks.source = Source::Doubtful;
+                }
             }
             Bytes::Local { .. } => state.tree.detach(ino, &Place::Unlinked),
         }
@@ -143,6 +157,7 @@ impl Shared {
         if let Some(folder) = state.tree.folder_mut(parent) {
             folder.windows.forget(&name);
         }
+        is_timed
     }
 
     /// What names the bytes of one version of an object for all time. The parts are told apart by

@@ -26,7 +26,10 @@ impl Shared {
             let node = state.tree.named_by_kernel("set_attr", ino)?;
             if let Some(size) = change.size {
                 match &mut node.kind {
-                    Kind::File(file) if file.form == Form::Plain => file.edit(size),
+                    Kind::File(file) if file.form == Form::Plain => {
+                        node.looks.is_timed &= file.unpublished();
+                        file.edit(size);
+                    }
                     Kind::File(_) => return fail(ErrorKind::Invalid),
                     Kind::Folder(_) => return fail(ErrorKind::IsDirectory),
                 }

@@ -6,6 +6,7 @@ use base::{Attr, Errno, FileKind, Ino, Name};
 use namespace::{SetAttr, SetId};
 
 use crate::errno::{Error, Result};
+use crate::ops::write::Cut;
 use crate::vfs::Vfs;
 
 impl Vfs {
@@ -35,7 +36,10 @@ impl Vfs {
                 Arc::clone(&self).clear_set_id(ino).await?;
                 change.set_id = SetId::Kept;
             }
-            self.truncate(ino, size).await?;
+            if self.truncate(ino, size).await? == Cut::Unchanged {
+                // No upload tells its time: it goes the way of a time that a program gives.
+                change.mtime.get_or_insert_with(|| self.clock.wall());
+            }
         }
         if change != SetAttr::default() {
             self.change_attributes(ino, change).await?;
@@ -57,7 +61,7 @@ impl Vfs {
 
     /// A truncation by name is in the bucket when it returns; one by an open file goes with its
     /// close.
-    async fn truncate(self: &Arc<Self>, ino: Ino, size: u64) -> Result<()> {
+    async fn truncate(self: &Arc<Self>, ino: Ino, size: u64) -> Result<Cut> {
         if self.options.file_bytes_max < size {
             return Err(Error::Call(Errno::EFBIG));
         }
@@ -70,7 +74,9 @@ impl Vfs {
         let by_name = !self.files.is_open(ino);
         let done = match truncated {
             // A cut that changed nothing leaves a clean file.
-            Ok(()) if by_name => self.close(&file).await.and_then(|()| self.restore(&file)),
+            Ok(cut) if by_name => {
+                self.close(&file).await.and_then(|()| self.restore(&file)).map(|()| cut)
+            }
             other => other,
         };
         if done.is_err() && file.is_dirty() {

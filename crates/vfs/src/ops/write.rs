@@ -21,6 +21,15 @@ enum Here {
     Held,
 }
 
+/// What came of a truncation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It was cut, or has grown.
+    Changed,
+    /// It had that size.
+    Unchanged,
+}
+
 /// Others may take the room that was made, or clean the file, before it is written, but not for ever.
 const WRITE_TRIES_MAX: usize = 1000;
 
@@ -92,20 +101,24 @@ impl Vfs {
     }
 
     /// Cuts or grows a file that is in use.
-    pub(crate) async fn truncate_file(&self, file: &File, size: u64) -> Result<()> {
-        // Someone's close may make it a clean file again before it is cut.
-        while let Here::Unprepared = self.truncate_here(file, size)? {
+    pub(crate) async fn truncate_file(&self, file: &File, size: u64) -> Result<Cut> {
+        loop {
+            if let Some(cut) = self.truncate_here(file, size)? {
+                return Ok(cut);
+            }
+            // Someone's close may make it a clean file again before it is cut.
             self.prepare(file).await?;
         }
-        Ok(())
     }
 
-    fn truncate_here(&self, file: &File, size: u64) -> Result<Here> {
+    /// `None` if the file must be [prepared](Vfs::prepare) first.
+    fn truncate_here(&self, file: &File, size: u64) -> Result<Option<Cut>> {
         let mut state = file.state.write();
         let staged = match &state.bytes {
             Bytes::Staged { staged, .. } if file.is_announced() => staged,
-            Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(Here::Unprepared),
+            Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(None),
         };
+        let cut = if staged.size() == size { Cut::Unchanged } else { Cut::Changed };
         staged.truncate(size)?;
         file.resized(size);
         if size == 0 {
@@ -114,8 +127,10 @@ impl Vfs {
             file.stream.restart();
         }
         drop(state);
-        file.touch(self.clock.wall());
-        Ok(Here::Written)
+        if cut == Cut::Changed {
+            file.touch(self.clock.wall());
+        }
+        Ok(Some(cut))
     }
 
     /// Writes if nothing is in the way; the state's guard keeps the bytes from becoming clean ones

@@ -377,7 +377,7 @@ impl Tree {
     }
 
     fn item_of(&self, node: &Node, prefix: &Key, label: &[u8]) -> Described {
-        let Looks { mode, owner, atime, mtime, ctime, source: _, said } = node.looks;
+        let Looks { mode, owner, atime, mtime, ctime, source: _, said, is_timed: _ } = node.looks;
         let given = |differs: bool| said == Said::Somebody || differs;
         let defaults = self.defaults;
         let other = |time: Timestamp| (time != mtime).then_some(time);
