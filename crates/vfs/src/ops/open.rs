@@ -424,12 +424,28 @@ impl Vfs {
             };
             let extents = whole_object(&target.key, version, size);
             state.clean(Download::new(&self.fetcher, cached, extents));
-            if file.is_announced() {
-                // Nothing came of what the names were told: what others do to the object counts.
-                self.namespace.abandon(file.ino());
-                file.announce(Announced::No);
-            }
+            self.take_back(file);
         }
         Ok(())
+    }
+
+    /// A close is about to return: if nothing came of what the names were told of changes, they forget it before
+    /// the kernel's last word on the open, which may come late.
+    pub(crate) fn take_back_at_close(&self, file: &File) {
+        if file.is_announced() {
+            // No write is between its announcement and its bytes meanwhile.
+            let state = file.state.write();
+            if !state.is_dirty() && state.name == Named::Yes {
+                self.take_back(file);
+            }
+        }
+    }
+
+    /// What others do to the object counts again; under the state's guard.
+    fn take_back(&self, file: &File) {
+        if file.is_announced() {
+            self.namespace.abandon(file.ino());
+            file.announce(Announced::No);
+        }
     }
 }

@@ -24,6 +24,7 @@ impl Vfs {
         handle.file.goes_on();
         if handle.opener == closer {
             self.close(&handle.file).await?;
+            self.take_back_at_close(&handle.file);
             return handle.file.check_not_lost();
         }
         if handle.file.is_dirty() {

@@ -37,6 +37,24 @@ async fn a_close_without_news_sends_nothing() {
     world.vfs.release(handle).unwrap();
 }
 
+/// The kernel tells only later that the open is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_close_that_changed_nothing_what_others_put_is_seen_at_once() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"0123"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let writer = world.open(ino, Access::Write).await;
+    let same = SetAttr { size: Some(4), ..SetAttr::default() };
+    world.vfs().set_attr(ino, same).await.unwrap();
+    world.bucket.insert(&Key::from("a"), &b"of others"[..], Metadata::new());
+    let size = async || world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap().size;
+    assert_eq!(size().await, 4, "what is being written counts");
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    assert_eq!(size().await, 9);
+    world.vfs.release(writer.handle).unwrap();
+    assert_eq!(size().await, 9);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_childs_close_does_not_wait_for_the_bucket() {
     let world = World::new();
