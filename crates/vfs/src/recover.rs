@@ -81,6 +81,12 @@ impl Vfs {
                     recovered.kept.push(self.keep(&staged, &note, why)?);
                 }
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
+                OrphanState::Open if staged.size() == 0 => {
+                    // There is nothing to be kept; what comes after it does not come all the same.
+                    self.store.discard(&staged)?;
+                    lost.push(note.key);
+                    continue;
+                }
                 OrphanState::Open => {
                     let why = "written, but neither closed nor synced, when quayfs ended";
                     recovered.kept.push(self.keep(&staged, &note, why)?);

@@ -235,6 +235,20 @@ fn what_comes_last_goes_where_a_file_of_its_folder_went() {
     drop((world, runtime));
 }
 
+#[test]
+fn what_was_never_closed_and_is_empty_is_not_kept_and_keeps_back_what_comes_last() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        let gate = world.bucket.hold(Op::Put);
+        world.closed("done", b"0").await;
+        world.create("done.held").await;
+        (world, vec![gate])
+    });
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1), "{:?}", recovered.kept);
+    assert_eq!((world.object("done"), world.object("done.held")), (None, None));
+    drop((world, runtime));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_after_a_file_that_lost_goes_where_that_went_and_not_into_the_next_life() {
     let world = World::new();
