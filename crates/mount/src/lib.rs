@@ -78,7 +78,7 @@ pub use error::Error;
 pub use fair::memory_bytes_fair;
 pub use figures::Figures;
 pub use fsck::{AttributeFlaw, CheckedBucket, LocalFlaw, Repair, fsck, fsck_attributes};
-pub use fuse::{PassthroughWish, RingWish, Trust};
+pub use fuse::{PassthroughWish, RingWish, Trust, may_trust};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};
 pub use list::{Answer, Listed, Said, list, mounts, statuses};

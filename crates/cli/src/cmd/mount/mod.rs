@@ -44,9 +44,12 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     })
 }
 
-/// Tells what may have been meant otherwise.
+/// Tells what may have been meant otherwise; an error if it cannot have been meant.
 pub(crate) fn warn(sources: &Sources, location: &Location) -> Result<()> {
-    for warning in sources.warnings().into_iter().chain(settings::exposed(sources, location)?) {
+    let given = sources.resolve(Some(location))?.given;
+    let without_right = settings::without_right(&given, mount::may_trust())?;
+    let warnings = sources.warnings().into_iter().chain(without_right);
+    for warning in warnings.chain(settings::exposed(sources, location)?) {
         complain(&warning);
     }
     Ok(())
