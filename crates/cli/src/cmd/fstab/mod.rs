@@ -121,7 +121,8 @@ fn mount(args: &HelperArgs) -> Result<ExitCode> {
     let unknown = if args.sloppy { Unknown::Ignored } else { Unknown::Refused };
     let flags = Flags::<Settings>::none().with_options(&args.options, unknown)?;
     let location = Location::parse(&args.source)?;
-    warn(&Sources::read(&flags)?, &location)?;
+    let sources = Sources::read(&flags)?;
+    warn(&sources, &sources, &location)?;
     if args.fake {
         return Ok(ExitCode::SUCCESS);
     }
