@@ -97,7 +97,14 @@ pub enum Unmount {
 /// The mount of this program at `dir`.
 pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
     let path = table::resolve(dir).map_err(|error| not_looked_at(dir, error))?;
-    ours_at(&path)?.ok_or_else(|| nothing_at(&path))
+    match topmost_at(&path)? {
+        Some(entry) if entry.is_ours() => Ok(entry),
+        Some(other) => {
+            let words = format!("{} is mounted there", other.file_system);
+            Err(MountError::with_source(MountErrorKind::NotOurs, &path, words))
+        }
+        None => Err(nothing_at(&path)),
+    }
 }
 
 /// The mount of this program that `path` is in by its name alone: nothing is asked of what is mounted.

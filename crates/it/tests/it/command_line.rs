@@ -205,6 +205,16 @@ fn status_and_umount_of_a_folder_that_is_not_mounted_say_so() {
 }
 
 #[test]
+fn who_names_the_mount_of_another_program_is_told_what_it_is() {
+    let plan = Plan::of_url("s3://unused");
+    for command in ["status", "umount", "log-level"] {
+        let said = run(plan.command([command, "/proc"]).args(level(command)), WITHIN);
+        let want = "/proc: no mount of quayfs: proc is mounted there";
+        assert!(!said.status.success() && said.stderr.contains(want), "{}", said.report());
+    }
+}
+
+#[test]
 fn umount_returns_when_the_daemon_has_ended() {
     for _ in 0..5 {
         let (_bucket, mount) = mounted();
