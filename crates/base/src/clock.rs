@@ -15,6 +15,10 @@ pub trait Clock: Debug + Send + Sync {
     fn monotonic(&self) -> Duration;
     /// Resolves `delay` later.
     fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()>;
+    /// Resolves when [`monotonic`](Clock::monotonic) time is `due`, also if it got there since the caller looked at it.
+    fn sleep_until(&self, due: Duration) -> BoxFuture<'static, ()> {
+        self.sleep(due.saturating_sub(self.monotonic()))
+    }
 }
 
 /// The machine's own clock.
@@ -83,5 +87,23 @@ impl Clock for ManualClock {
     fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
         self.advance(delay);
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Clock, ManualClock};
+
+    #[test]
+    fn a_sleep_until_a_time_ends_at_that_time_or_at_once() {
+        let clock = ManualClock::default();
+        let (early, late) = (Duration::from_secs(3), Duration::from_secs(5));
+        for due in [late, early] {
+            // Such a clock moves when the sleep is asked for.
+            drop(clock.sleep_until(due));
+            assert_eq!(clock.monotonic(), late);
+        }
     }
 }

@@ -99,6 +99,7 @@ pub(crate) struct SyncArgs {
 #[command(after_help = "Examples:\n  \
     quayfs recover s3://my-bucket\n  \
     quayfs recover --list\n  \
+    quayfs recover --give-up s3://gone-bucket\n  \
     quayfs recover --discard notes.txt\n\n\
     The next mount of a bucket finishes by itself what an earlier one left; this does it without\n\
     a mount; --list shows it. What could not be brought to a bucket, and why, is listed; a listed file can be\n\
@@ -113,6 +114,10 @@ pub(crate) struct RecoverArgs {
     /// For programs.
     #[arg(long, requires = "list")]
     pub(crate) json: bool,
+    /// Ask nothing of the bucket, which may be gone: move the files that wait for it to the recovery folder, and forget the
+    /// changes of names and attributes that do.
+    #[arg(long, requires = "url", conflicts_with_all = ["list", "discard"])]
+    pub(crate) give_up: bool,
     /// Remove files from the recovery folder, for good.
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "url")]
     pub(crate) discard: Vec<OsString>,

@@ -30,8 +30,10 @@ pub enum MountErrorKind {
     NotADirectory,
     /// A mount of this program is there already.
     AlreadyMounted,
-    /// No mount of this program is there.
+    /// Nothing is mounted there.
     NotMounted,
+    /// Something is mounted there, and not by this program; the source says what.
+    NotOurs,
     /// Files on it are open.
     Busy,
     /// The system says no.
@@ -58,6 +60,7 @@ impl fmt::Display for MountErrorKind {
             MountErrorKind::NotADirectory => "not a folder: a mount point must be one",
             MountErrorKind::AlreadyMounted => "already mounted: unmount it first",
             MountErrorKind::NotMounted => "not mounted",
+            MountErrorKind::NotOurs => "no mount of quayfs",
             MountErrorKind::Busy => {
                 "busy: files on it are open, or a shell is in it; `fuser -vm` shows who, and \
                  `quayfs umount --force` does not wait for them"
@@ -92,6 +95,11 @@ impl MountError {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> MountError {
         MountError { kind, path: path.to_path_buf(), source: Some(source.into()) }
+    }
+
+    /// Whether no mount of this program is there, be it another one's.
+    pub fn is_not_mounted(&self) -> bool {
+        matches!(self.kind, MountErrorKind::NotMounted | MountErrorKind::NotOurs)
     }
 
     /// What a failed system call on the mount point means.

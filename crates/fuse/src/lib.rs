@@ -30,8 +30,8 @@ mod wire;
 pub use error::{MountError, MountErrorKind};
 pub use init::SetIdBits;
 pub use mount::{
-    MountOptions, Trust, Unmount, check_mount_point, is_dead, mount_above, mount_of, mounts_above,
-    our_mount, unmount_path,
+    MountOptions, Trust, Unmount, check_mount_point, is_dead, may_trust, mount_above, mount_of,
+    mounts_above, our_mount, unmount_path,
 };
 pub use notify::Notifier;
 pub use passthrough::{Backing, Passthrough, PassthroughWish};

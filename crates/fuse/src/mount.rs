@@ -97,7 +97,14 @@ pub enum Unmount {
 /// The mount of this program at `dir`.
 pub fn our_mount(dir: &Path) -> Result<MountEntry, MountError> {
     let path = table::resolve(dir).map_err(|error| not_looked_at(dir, error))?;
-    ours_at(&path)?.ok_or_else(|| nothing_at(&path))
+    match topmost_at(&path)? {
+        Some(entry) if entry.is_ours() => Ok(entry),
+        Some(other) => {
+            let words = format!("{} is mounted there", other.file_system);
+            Err(MountError::with_source(MountErrorKind::NotOurs, &path, words))
+        }
+        None => Err(nothing_at(&path)),
+    }
 }
 
 /// The mount of this program that `path` is in by its name alone: nothing is asked of what is mounted.
@@ -205,6 +212,12 @@ pub(crate) fn prepare(path: &Path) -> Result<(), MountError> {
         check_mount_point(path)?;
     }
     Ok(())
+}
+
+/// Whether a mount of this process has set-uid programs and devices if it asks for them: `fusermount3` takes them from
+/// who is not root, and says nothing.
+pub fn may_trust() -> bool {
+    is_admin() || rustix::process::getuid().is_root()
 }
 
 /// Mounts at `path` and returns the descriptor of the device.

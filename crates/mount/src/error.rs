@@ -207,6 +207,6 @@ impl Error {
 
     /// Whether it is that nothing of ours is mounted there.
     pub fn is_not_mounted(&self) -> bool {
-        matches!(self, Error::Mount(error) if error.kind == fuse::MountErrorKind::NotMounted)
+        matches!(self, Error::Mount(error) if error.is_not_mounted())
     }
 }

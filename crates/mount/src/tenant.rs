@@ -7,9 +7,13 @@
 //!
 //! The file tells which mount they have made: one that was there before them is not theirs to take away. The lock goes
 //! with a process that dies, and who comes next finds its mount. If nobody comes, the mount goes by itself.
+//!
+//! Who has unmounted removes the file while it holds the lock alone. Who waited for that lock then has one of a file that
+//! nobody else finds, and begins anew.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fuse::Device;
@@ -18,6 +22,9 @@ use rustix::io::Errno;
 
 use crate::control;
 use crate::runtime_dir;
+
+/// How often one arrives while others leave before nobody is waited for.
+const ARRIVALS_MAX: u32 = 1000;
 
 /// Who uses what is mounted at a folder.
 #[derive(Debug)]
@@ -47,24 +54,39 @@ impl Tenant {
     /// Uses what is at `dir`, or is to be mounted there. Waits for others who are just mounting or unmounting.
     pub fn arrive(dir: &Path) -> io::Result<(Tenant, Arrived)> {
         runtime_dir::make()?;
-        let path = runtime_dir::lock(rustix::process::geteuid().as_raw(), dir);
-        let lock =
-            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
-        let tenant = Tenant { lock, dir: dir.to_owned(), is_theirs: false };
-        if !tenant.is_alone()? {
-            tenant.set(FlockOperation::LockShared)?;
-            if is_there(dir) {
-                return Ok((tenant.at_mount(), Arrived::AtMount));
+        for _ in 0..ARRIVALS_MAX {
+            let path = place_of(dir);
+            let lock =
+                File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let tenant = Tenant { lock, dir: dir.to_owned(), is_theirs: false };
+            let arrived = tenant.take()?;
+            if !is_at(&tenant.lock, &path)? {
+                continue;
+            }
+            return Ok(match arrived {
+                Arrived::AtMount => (tenant.at_mount(), arrived),
+                Arrived::First => (tenant, arrived),
+            });
+        }
+        Err(io::Error::other("others unmount it again and again"))
+    }
+
+    /// Waits for the lock: shared if there is a mount, else alone.
+    fn take(&self) -> io::Result<Arrived> {
+        if !self.is_alone()? {
+            self.set(FlockOperation::LockShared)?;
+            if is_there(&self.dir) {
+                return Ok(Arrived::AtMount);
             }
             // Who mounted has failed, or the mount has died under those who are still there.
-            tenant.set(FlockOperation::Unlock)?;
-            tenant.set(FlockOperation::LockExclusive)?;
+            self.set(FlockOperation::Unlock)?;
+            self.set(FlockOperation::LockExclusive)?;
         }
-        if !is_there(dir) {
-            return Ok((tenant, Arrived::First));
+        if !is_there(&self.dir) {
+            return Ok(Arrived::First);
         }
-        tenant.set(FlockOperation::LockShared)?;
-        Ok((tenant.at_mount(), Arrived::AtMount))
+        self.set(FlockOperation::LockShared)?;
+        Ok(Arrived::AtMount)
     }
 
     fn at_mount(mut self) -> Tenant {
@@ -97,6 +119,15 @@ impl Tenant {
         }
     }
 
+    /// The mount is gone, by who holds the lock alone: nobody needs the file any more. What stays, as of those who were
+    /// killed, is for the next who come.
+    pub fn vacate(&self) {
+        let place = place_of(&self.dir);
+        if let Err(error) = fs::remove_file(&place) {
+            tracing::debug!(place = %place.display(), %error, "stays");
+        }
+    }
+
     /// Uses it no more. Of those who leave at the same time one is told that it was the last: as
     /// [`Tenant::is_alone`].
     pub fn leaves_last(&self) -> io::Result<bool> {
@@ -125,11 +156,25 @@ fn noted(device: Device, pid: u32) -> String {
     format!("{device} {pid}")
 }
 
+/// The file of `dir`.
+fn place_of(dir: &Path) -> PathBuf {
+    runtime_dir::lock(rustix::process::geteuid().as_raw(), dir)
+}
+
+/// Whether who looks for the file at `path` finds `lock`.
+fn is_at(lock: &File, path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.ino() == lock.metadata()?.ino()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// If the mount of this process at `dir` was made by those who use it together, and none of them is there any more, as
 /// when they were killed: nobody comes until what is returned is dropped.
 pub(crate) fn abandoned(dir: &Path) -> Option<File> {
-    let path = runtime_dir::lock(rustix::process::geteuid().as_raw(), dir);
-    let mut lock = File::options().read(true).write(true).open(path).ok()?;
+    let path = place_of(dir);
+    let mut lock = File::options().read(true).write(true).open(&path).ok()?;
     let mut words = String::new();
     lock.read_to_string(&mut words).ok()?;
     let device = fuse::our_mount(dir).ok()?.device;
@@ -137,5 +182,5 @@ pub(crate) fn abandoned(dir: &Path) -> Option<File> {
         return None;
     }
     fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
-    Some(lock)
+    is_at(&lock, &path).ok()?.then_some(lock)
 }

@@ -130,7 +130,7 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
     };
     match unmount_patiently(dir, how) {
         // It ended between our question and now.
-        Err(error) if error.kind == MountErrorKind::NotMounted => {}
+        Err(error) if error.is_not_mounted() => {}
         other => other?,
     }
     match force {

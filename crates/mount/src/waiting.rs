@@ -152,7 +152,7 @@ fn file(store::Waiting { path, bytes, note, kind }: store::Waiting) -> Waiting {
 }
 
 /// What `ops` are about to do with names and attributes, by volume.
-fn changes(ops: &[Op]) -> Vec<WaitingChange> {
+pub(crate) fn changes(ops: &[Op]) -> Vec<WaitingChange> {
     let mut volumes: BTreeMap<String, Vec<(RecordId, Vec<u8>)>> = BTreeMap::new();
     for op in ops.iter().filter(|op| op.kind == OpKind::Names) {
         let Some((volume, record)) = ledger::split(&op.payload) else { continue };

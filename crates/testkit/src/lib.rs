@@ -11,6 +11,7 @@ mod faults;
 mod files;
 mod forgetful;
 mod frozen;
+mod keeper_lock;
 pub mod layers;
 mod link;
 mod login;

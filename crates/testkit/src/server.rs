@@ -8,12 +8,13 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use rustix::process::Pid;
 
 use crate::frozen::{freeze, thaw};
+use crate::keeper_lock;
 
 /// Starts and kills the server on a word from its standard input, and cleans up at the end of it:
 /// that end comes also when the test is killed, which no code of the test could notice.
 const KEEPER: &str = r#"
 trap '' INT TERM HUP
-folder=$1; shift
+folder=$1; kept=$2; shift 2
 server=
 end_server() {
     [ -z "$server" ] || { kill -KILL "$server"; wait "$server"; server=; } 2>/dev/null
@@ -25,7 +26,7 @@ while read -r word; do
     esac
 done
 end_server
-rm -rf --one-file-system "$folder"
+rm -rf --one-file-system "$folder" && rm -f "$kept"
 "#;
 
 /// A server, which may be running or not, and its folder.
@@ -41,12 +42,14 @@ impl Server {
     /// A server that is not running yet. `folder` gets its log, and is removed at the end.
     pub(crate) fn new(command: &Command, folder: &Path) -> Server {
         let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "keeper"]).arg(folder);
+        keeper_lock::remove_abandoned(folder);
+        keeper.args(["-c", KEEPER, "keeper"]).arg(folder).arg(keeper_lock::path(folder));
         keeper.arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             keeper.env(name, value.expect("servers get no variable removed"));
         }
-        keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // It holds the lock as what it complains to, which the server does not inherit.
+        keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(keeper_lock::take(folder));
         let mut keeper = keeper.spawn().expect("there is a shell");
         let answers = BufReader::new(keeper.stdout.take().expect("asked for above"));
         Server { keeper, answers, pid: None }
@@ -106,10 +109,11 @@ impl Drop for Server {
 mod tests {
     use std::process::Command;
 
+    use rustix::process::{Pid, Signal, kill_process};
+
     use super::Server;
-    use crate::Scratch;
     use crate::frozen::{STANDS_STILL_WITHIN, stands_still};
-    use crate::wait;
+    use crate::{Scratch, keeper_lock, wait};
 
     const MANY_THREADS: &str = "
 import threading, time
@@ -134,5 +138,23 @@ time.sleep(60)
         server.thaw();
         wait::until("it to go on", STANDS_STILL_WITHIN, || !stands_still(server.running()));
         server.stop();
+    }
+    #[test]
+    fn a_folder_whose_keeper_was_killed_goes_with_the_next_server_and_no_other_does() {
+        let place = Scratch::new();
+        let (command, names) = (Command::new("true"), ["quayfs-1", "quayfs-2", "quayfs-3"]);
+        let [killed, living, next] = names.map(|name| place.folder(name));
+        let mut server = Server::new(&command, &killed);
+        let _living = Server::new(&command, &living);
+        std::fs::create_dir(killed.join("data")).unwrap();
+        kill_process(Pid::from_child(&server.keeper), Signal::KILL).unwrap();
+        server.keeper.wait().unwrap();
+        assert!(killed.join("data").is_dir() && keeper_lock::path(&killed).exists());
+
+        let server = Server::new(&command, &next);
+        assert!(!killed.exists() && !keeper_lock::path(&killed).exists());
+        assert!(living.is_dir());
+        drop(server);
+        assert!(!next.exists() && !keeper_lock::path(&next).exists());
     }
 }

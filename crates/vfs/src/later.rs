@@ -151,7 +151,7 @@ async fn hand_out(vfs: Weak<Vfs>, clock: Arc<dyn Clock>, news: Arc<Notify>) {
         };
         drop(vfs);
         tokio::select! {
-            () = clock.sleep(due.saturating_sub(now)) => {}
+            () = clock.sleep_until(due) => {}
             () = news.notified() => {}
         }
     }

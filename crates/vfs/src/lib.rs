@@ -16,6 +16,7 @@ mod failures;
 mod file;
 mod files;
 mod fill;
+mod give_up;
 mod handles;
 mod hope;
 mod in_order;
@@ -49,6 +50,7 @@ mod warm;
 
 pub use access::Access;
 pub use errno::{Error, Result, errno};
+pub use give_up::give_up;
 pub use limit::DirtyLimit;
 
 pub use kernel::{Backing, Kernel};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use namespace::Belongs;
 use remote::{Condition, Key, Meta, Original, Version};
-use store::{Orphan, OrphanState, Sealed, Staged};
+use store::{Orphan, OrphanState, Sealed, Staged, Store};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
@@ -24,6 +24,9 @@ pub struct Recovered {
     /// Sealed versions that the store did not take now; the next mount tries again.
     pub waiting: u64,
 }
+
+/// Why bytes are kept that nobody was promised.
+pub(crate) const NEVER_CLOSED: &str = "written, but neither closed nor synced, when quayfs ended";
 
 /// Whether it is known of all bytes where they belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +81,7 @@ impl Vfs {
                 {
                     let why =
                         "something else of its folder, which it comes after, was not uploaded";
-                    recovered.kept.push(self.keep(&staged, &note, why)?);
+                    recovered.kept.push(keep(&self.store, &staged, &note, why)?);
                 }
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
                 OrphanState::Open if staged.size() == 0 => {
@@ -88,8 +91,7 @@ impl Vfs {
                     continue;
                 }
                 OrphanState::Open => {
-                    let why = "written, but neither closed nor synced, when quayfs ended";
-                    recovered.kept.push(self.keep(&staged, &note, why)?);
+                    recovered.kept.push(keep(&self.store, &staged, &note, NEVER_CLOSED)?);
                 }
             }
             if kept_before < recovered.kept.len() {
@@ -185,7 +187,7 @@ impl Vfs {
             let sealed = Arc::into_inner(sealed).expect("nobody else has it");
             self.store.reject(staged, sealed);
             let why = "its upload was cut short, and nothing says where the rest of it is";
-            recovered.kept.push(self.keep(staged, note, why)?);
+            recovered.kept.push(keep(&self.store, staged, note, why)?);
             return Ok(());
         }
         let base = original
@@ -225,7 +227,7 @@ impl Vfs {
             Err(error) => {
                 self.store.reject(staged, sealed);
                 let why = format!("its upload was cut short, and cannot be finished: {error}");
-                recovered.kept.push(self.keep(staged, note, &why)?);
+                recovered.kept.push(keep(&self.store, staged, note, &why)?);
             }
         }
         Ok(())
@@ -264,15 +266,22 @@ impl Vfs {
         let job = UploadJob { condition: &condition, original, base: base.as_ref(), ..*job };
         self.upload_left(sealed, note, &job).await
     }
+}
 
-    fn keep(&self, staged: &Arc<Staged>, note: &Note, why: &str) -> Result<PathBuf> {
-        let key = note.key.to_string();
-        // Where the rest of an edit is, or of a file that was published to make room.
-        let object = match &note.condition {
-            Condition::Is(version) => Some(format!("{key} (version {})", version.as_str())),
-            Condition::Absent | Condition::Always => None,
-        };
-        let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
-        Ok(self.to_recovery(staged, &key, why, rest)?)
-    }
+/// Moves bytes that were to become what `note` says to the recovery folder, with that and why they did not.
+pub(crate) fn keep(
+    store: &Store,
+    staged: &Arc<Staged>,
+    note: &Note,
+    why: &str,
+) -> store::Result<PathBuf> {
+    let key = note.key.to_string();
+    // Where the rest of an edit is, or of a file that was published to make room.
+    let object = match &note.condition {
+        Condition::Is(version) => Some(format!("{key} (version {})", version.as_str())),
+        Condition::Absent | Condition::Always => None,
+    };
+    let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
+    let reason = format!("{why}; it was to become {key} in {}", note.volume);
+    store.to_recovery(staged, &key, &reason, rest)
 }

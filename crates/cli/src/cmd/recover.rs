@@ -5,8 +5,8 @@ mod page;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use mount::{Kept, Left, Location, Notice};
+use anyhow::{Context, Result, anyhow, bail};
+use mount::{Config, Error, GivenUp, Kept, Left, Location, Notice};
 use serde_json::Value;
 
 use self::page::page;
@@ -44,9 +44,14 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     // Nothing is mounted: the folder is not looked at.
     let config = settings::config(location, Path::new("/"), &settings)?;
     settings::make_state_dir(&state_dir)?;
-    let notices = mount::recover(&config)?;
+    if args.give_up { give_up(&config) } else { finish(&config) }
+}
+
+/// Finishes what waits for the bucket of `config`.
+fn finish(config: &Config) -> Result<ExitCode> {
+    let notices = mount::recover(config).map_err(with_way_out)?;
     // What a process still has in hand is not for us to finish.
-    let at_work = mount::left(&state_dir, Some(&config))?.working;
+    let at_work = mount::left(&config.state_dir, Some(config))?.working;
     for working in &at_work {
         complain(&page::working(working));
     }
@@ -54,7 +59,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         say("nothing was left to finish");
     }
     // Some of it may have been there before, and some of it nobody knows a bucket of.
-    let kept = mount::kept(&state_dir)?.len();
+    let kept = mount::kept(&config.state_dir)?.len();
     if 0 < kept {
         complain(&format!(
             "{kept} file(s) are in the recovery folder: see `quayfs recover --list`"
@@ -87,6 +92,35 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Gives up what waits for the bucket of `config`.
+fn give_up(config: &Config) -> Result<ExitCode> {
+    let GivenUp { kept, changes } = mount::give_up(config)?;
+    // What they work on, be it for this bucket, is theirs.
+    for working in mount::left(&config.state_dir, Some(config))?.working {
+        complain(&page::working(&working));
+    }
+    if kept.is_empty() && changes.is_empty() {
+        say("nothing waited for this bucket");
+    }
+    for path in kept {
+        say(&format!("given up; the bytes are kept in {}", shown(&path)));
+    }
+    for change in changes {
+        say(&format!("given up: {}", page::words(&change.change)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A bucket that cannot be reached may never be again.
+fn with_way_out(error: Error) -> anyhow::Error {
+    if !matches!(error, Error::Remote { .. }) {
+        return error.into();
+    }
+    anyhow!(
+        "{error}\n  if the bucket is gone for good: `quayfs recover --give-up URL` keeps what waits for it on this machine"
+    )
 }
 
 /// For programs.

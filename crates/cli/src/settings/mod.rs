@@ -13,6 +13,7 @@ mod azure_file;
 mod bounds;
 mod config;
 mod credentials;
+mod effect;
 mod environment;
 mod file;
 mod flags;
@@ -30,6 +31,7 @@ mod words;
 
 pub(crate) use bounds::between;
 pub(crate) use config::{config, log};
+pub(crate) use effect::{check_late, without_right};
 pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;
 pub(crate) use merge::{Given, Origin};

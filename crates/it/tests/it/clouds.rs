@@ -101,3 +101,19 @@ fn check(cloud: Cloud) {
     assert!(mount.join("a folder").is_dir() && !mount.join("large").exists());
     mount.umount();
 }
+
+#[test]
+fn a_key_that_azure_refuses_is_told_at_once_in_plain_words() {
+    let emulator = Emulator::start(Cloud::Azure);
+    let bucket = emulator.bucket();
+    let wrong = "d3Jvbmcga2V5IG9mIHRoZSBhY2NvdW50";
+    let attempt = emulator.plan(&bucket.url()).env("AZURE_STORAGE_KEY", wrong).attempt();
+    let said = attempt.finished.report();
+    assert!(!attempt.finished.status.success(), "{said}");
+    let first = attempt.finished.stderr.lines().next().unwrap_or_default();
+    assert!(first.contains("does not accept these credentials"), "{said}");
+    assert!(
+        first.contains("AZURE_STORAGE_KEY") && !attempt.finished.stderr.contains(wrong),
+        "{said}"
+    );
+}

@@ -76,6 +76,24 @@ fn what_the_output_does_not_take_is_a_failure_unless_its_reader_has_enough() {
 }
 
 #[test]
+fn what_is_for_closes_that_do_not_wait_is_refused_where_they_do() {
+    for flags in [
+        &["--commit-last", "_SUCCESS"][..],
+        &["--upload-delay", "5s"],
+        &["--upload-delay", "5s", "--profile", "training", "--foreground"],
+        &["-o", "upload_delay=5s,commit=close"],
+    ] {
+        let attempt = Plan::of_url("file:///srv").flags(flags).attempt();
+        let said = attempt.finished.report();
+        assert!(!attempt.finished.status.success(), "{said}");
+        let late = if flags.contains(&"_SUCCESS") { "--commit-last" } else { "--upload-delay" };
+        assert!(said.contains(&format!("{late} is for --commit async")), "{said}");
+    }
+    let flags = ["--profile", "pipeline", "--upload-delay", "5s", "--commit-last", "_SUCCESS"];
+    Plan::of(&MinIo::shared().bucket()).flags(flags).mount().umount();
+}
+
+#[test]
 fn who_has_no_mount_is_told_so_and_nothing_else() {
     // A user of whom there is nothing on this machine.
     let plan = Plan::of_url("file:///").by_user("daemon");
@@ -183,6 +201,16 @@ fn status_and_umount_of_a_folder_that_is_not_mounted_say_so() {
             said.report()
         );
         assert!(said.stderr.lines().count() <= 3, "{}", said.report());
+    }
+}
+
+#[test]
+fn who_names_the_mount_of_another_program_is_told_what_it_is() {
+    let plan = Plan::of_url("s3://unused");
+    for command in ["status", "umount", "log-level"] {
+        let said = run(plan.command([command, "/proc"]).args(level(command)), WITHIN);
+        let want = "/proc: no mount of quayfs: proc is mounted there";
+        assert!(!said.status.success() && said.stderr.contains(want), "{}", said.report());
     }
 }
 

@@ -71,6 +71,12 @@ impl Host {
         self.world.inside(command.envs(variables)).stdin(Stdio::null()).spawn().unwrap()
     }
 
+    /// Whether root's tasks that share a mount there have left the file whose lock they had.
+    fn has_lock(&self) -> bool {
+        let name = self.top.to_str().unwrap().replace('/', "%2f");
+        Path::new("/run/quayfs").join(format!("{name}.lock")).exists()
+    }
+
     /// Whether others on the host see a mount where the buckets are.
     fn sees_mount(&self) -> bool {
         let mut look = Command::new("findmnt");
@@ -224,7 +230,9 @@ fn tasks_of_an_ordinary_user_have_mounts_that_nobody_else_sees() {
 #[test]
 fn tasks_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
     let bucket = MinIo::shared().bucket();
-    check(&bucket, &Host::of(&bucket).shared(), Seen::Yes);
+    let host = Host::of(&bucket).shared();
+    check(&bucket, &host, Seen::Yes);
+    assert!(!host.has_lock());
 }
 
 #[test]

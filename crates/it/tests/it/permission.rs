@@ -172,6 +172,22 @@ fn a_bucket_makes_nobody_root_and_opens_no_device_unless_flags_say_so() {
     assert_eq!(looked(&["--suid", "--dev"]), ("0".to_owned(), Ok(())));
 }
 
+#[test]
+fn who_is_not_root_is_told_that_set_uid_programs_and_devices_are_not_for_his_mounts() {
+    for (asked, flag) in [
+        (&["--suid"][..], "--suid"),
+        (&["--dev"], "--dev"),
+        (&["-o", "ro,suid"], "--suid"),
+        (&["--dev", "--foreground"], "--dev"),
+    ] {
+        let plan = Plan::of_url("file:///srv").by_user(USER).flags(asked.iter().copied());
+        let attempt = plan.attempt();
+        let said = attempt.finished.report();
+        assert!(!attempt.finished.status.success(), "{said}");
+        assert!(said.contains(flag) && said.contains("mount as root"), "{said}");
+    }
+}
+
 /// A command by somebody who is not root and owns nothing.
 fn as_other(program: &str) -> Command {
     let mut command = Command::new("setpriv");

@@ -188,6 +188,39 @@ fn what_waits_can_be_listed_of_one_bucket() {
 }
 
 #[test]
+fn what_waits_for_a_bucket_that_is_gone_is_given_up_without_it_and_no_byte_is_lost() {
+    let (bucket, link, mount) = cut_off(|bucket| bucket.put("gone", b"bytes"));
+    fs::remove_file(mount.join("gone")).unwrap();
+    write_new(&mount.join("file"), b"closed").unwrap();
+    mount.kill();
+    let plan = mount.umount();
+    let give_up = |url: &str| {
+        let flags = ["--give-up", "--region", "us-east-1", "--endpoint"];
+        recover(&plan, &[&[url][..], &flags, &[&link.endpoint()]].concat())
+    };
+    let said = give_up("s3://another");
+    assert_eq!(said.ok().trim(), "nothing waited for this bucket", "{}", said.report());
+    assert_eq!(listed(&plan)["waiting"][0]["key"], "file");
+
+    let said = recover_through(&link, &plan, "s3://never-was");
+    assert!(!said.status.success() && said.stderr.contains("--give-up"), "{}", said.report());
+    let said = give_up(&bucket.url());
+    assert!(said.ok().contains("given up: remove gone"), "{}", said.report());
+    let list = listed(&plan);
+    assert_eq!((&list["waiting"], &list["changes"]), (&no_names(), &no_names()), "{list}");
+    let [kept] = &list["kept"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!(fs::read(kept["path"].as_str().unwrap()).unwrap(), b"closed");
+    assert!(kept["reason"].as_str().unwrap().contains(&bucket.url()), "{kept}");
+    recover(&plan, &["--discard", kept["name"].as_str().unwrap()]).ok();
+    assert_eq!(listed(&plan), nothing());
+
+    link.release();
+    let mount = plan.mount();
+    assert_eq!(names(mount.path()), ["gone"]);
+    mount.umount();
+}
+
+#[test]
 fn of_a_file_that_was_closed_and_written_again_both_fates_are_listed_and_come_true() {
     let bucket = MinIo::shared().bucket();
     let mount = Plan::of(&bucket).flags(["--commit", "async", "--upload-delay", "1h"]).mount();

@@ -10,6 +10,9 @@ const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
 /// An error's words fit into this.
 const WORDS_BYTES_MAX: usize = 64 << 10;
 
+/// How the words begin of a request whose signature is wrong.
+const NOT_AUTHENTICATED: &str = "Server failed to authenticate the request";
+
 /// The error that an answer which is no success speaks of.
 pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer, now_secs: i64) -> Error {
     let status = answer.status();
@@ -21,13 +24,17 @@ pub(super) async fn of_answer(op: &'static str, key: &Key, answer: Answer, now_s
     let said = xml::parse(&body).filter(|root| root.name == "Error");
     let text = |name| said.as_ref().and_then(|said| said.text_of(name)).map(first_line);
     let code = header.or_else(|| text("Code")).filter(|code| !code.is_empty());
-    let (mut kind, trouble) =
+    let (mut kind, mut trouble) =
         code.as_deref().and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
+    let message = text("Message").unwrap_or_else(|| "no further words".to_owned());
+    // Its emulator has for a wrong key the code that the service has for a network that may not come in.
+    if trouble == Trouble::Denied && message.starts_with(NOT_AUTHENTICATED) {
+        trouble = Trouble::BadCredentials;
+    }
     if let ErrorKind::Transient { retry_after } = &mut kind {
         *retry_after = wait;
     }
     let code = code.unwrap_or_else(|| format!("HTTP {status}"));
-    let message = text("Message").unwrap_or_else(|| "no further words".to_owned());
     Error::new(kind, op, key).because(ProviderError { code, message, request_id, trouble })
 }
 

@@ -10,7 +10,7 @@ use crate::http::recording::Recording;
 use crate::{
     Azure, AzureCredentials, AzureOptions, Capability, Condition, Entra, ErrorKind, Has,
     Identified as _, Key, ListRequest, Metadata, Original, PartNumber, Proof, PutOptions, Remote,
-    Secret, TokenFile, Version,
+    Secret, TokenFile, Trouble, Version,
 };
 
 const SAS: &str = "sv=2024-11-04&ss=b&sp=rwl&sig=hu%2Fsh";
@@ -60,6 +60,23 @@ async fn a_shared_access_signature_goes_with_every_url_and_into_no_error() {
     assert_eq!(asked[1].header("x-ms-copy-source"), source);
     assert_eq!(asked[1].header("x-ms-source-if-match"), "\"0x1\"");
     assert_eq!(asked[1].header("if-match"), "\"0x9\"");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_told_from_a_network_that_may_not_come_in() {
+    for (words, want) in [
+        ("Server failed to authenticate the request. Make sure", Trouble::BadCredentials),
+        ("This request is not authorized to perform this operation.", Trouble::Denied),
+    ] {
+        let refused = format!(
+            "403 No\r\n\r\n<Error><Code>AuthorizationFailure</Code><Message>{words}</Message></Error>"
+        );
+        let server = Recording::start(&[&refused]).await;
+        let azure = azure(&server, AzureCredentials::Sas(Secret::new(SAS)));
+        let range = ByteRange::new(0, 9).unwrap();
+        let error = azure.get(&Key::from("a"), range, None).await.err().unwrap();
+        assert_eq!((error.kind, error.trouble()), (ErrorKind::Denied, want));
+    }
 }
 
 #[tokio::test]

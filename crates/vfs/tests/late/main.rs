@@ -63,10 +63,14 @@ impl Clock for StillClock {
     }
 
     fn sleep(&self, delay: Duration) -> BoxFuture<'static, ()> {
-        let (mut now, until) = (self.now.subscribe(), self.monotonic() + delay);
+        self.sleep_until(self.monotonic() + delay)
+    }
+
+    fn sleep_until(&self, due: Duration) -> BoxFuture<'static, ()> {
+        let mut now = self.now.subscribe();
         async move {
             // The clock of a world that is over never moves again.
-            let _ = now.wait_for(|now| until <= *now).await;
+            let _ = now.wait_for(|now| due <= *now).await;
         }
         .boxed()
     }

@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow};
 use clap::{ArgAction, Args, FromArgMatches};
 use mount::Location;
 
-use super::mount::{Life, Started, start};
+use super::mount::{Life, Started, start, warn};
 use super::umount::{self, UmountArgs};
 use crate::complain;
 use crate::settings::{Flags, Settings, Sources, Unknown};
@@ -121,7 +121,8 @@ fn mount(args: &HelperArgs) -> Result<ExitCode> {
     let unknown = if args.sloppy { Unknown::Ignored } else { Unknown::Refused };
     let flags = Flags::<Settings>::none().with_options(&args.options, unknown)?;
     let location = Location::parse(&args.source)?;
-    Sources::read(&flags)?.resolve(Some(&location))?;
+    let sources = Sources::read(&flags)?;
+    warn(&sources, &sources, &location)?;
     if args.fake {
         return Ok(ExitCode::SUCCESS);
     }

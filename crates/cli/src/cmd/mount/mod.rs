@@ -30,7 +30,7 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     let sources = Sources::read(&flags)?;
     // Who started it has warned.
     if !args.detach {
-        warn(&sources, &location)?;
+        warn(&sources, &sources, &location)?;
     }
     if args.foreground || args.detach {
         serve(args, sources, location, dir)?;
@@ -44,9 +44,15 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     })
 }
 
-/// Tells what may have been meant otherwise.
-pub(crate) fn warn(sources: &Sources, location: &Location) -> Result<()> {
-    for warning in sources.warnings().into_iter().chain(settings::exposed(sources, location)?) {
+/// Tells what may have been meant otherwise; an error if it cannot have been meant. `held` is what was said with what is
+/// our own, if anything is.
+pub(crate) fn warn(sources: &Sources, held: &Sources, location: &Location) -> Result<()> {
+    let given = sources.resolve(Some(location))?.given;
+    let commit = held.resolve(Some(location))?.settings.tuning.commit;
+    settings::check_late(sources, location, commit)?;
+    let without_right = settings::without_right(&given, mount::may_trust())?;
+    let warnings = sources.warnings().into_iter().chain(without_right);
+    for warning in warnings.chain(settings::exposed(sources, location)?) {
         complain(&warning);
     }
     Ok(())

@@ -72,7 +72,8 @@ fn changes(changes: &[WaitingChange]) -> Vec<String> {
     volumes.flat_map(of_volume).collect()
 }
 
-fn words(change: &Change) -> String {
+/// A change of names or attributes.
+pub(super) fn words(change: &Change) -> String {
     match change {
         Change::Remove { key } => format!("remove {}", printable(key)),
         Change::Rename { key, to } => format!("rename {} to {}", printable(key), printable(to)),

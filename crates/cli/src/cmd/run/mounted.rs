@@ -60,13 +60,13 @@ impl Mounted {
         life: Life,
     ) -> Result<Mounted> {
         let sources = Sources::read(flags)?;
-        warn(&sources, location)?;
         let given = sources.resolve(Some(location))?.given;
         let origin = |name: &str| given.get(name).map(|given| &given.origin);
         let mut flags = flags.clone();
         for (name, value) in unsaid(origin, defaults, own) {
             flags = flags.with_default(name, value);
         }
+        warn(&sources, &Sources::read(&flags)?, location)?;
         match start(location, dir, &flags, &[], life)? {
             Started::Mounted => Ok(Mounted { life, ..Mounted::there(location, dir) }),
             Started::Failed => bail!("{location} could not be mounted; nothing was run"),

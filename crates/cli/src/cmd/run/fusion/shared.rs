@@ -58,12 +58,15 @@ impl Share {
         let Some(tenant) = self.tenant.as_ref().filter(|tenant| tenant.is_theirs()) else {
             return self.bring(folders);
         };
+        let end = |signals: &mut Signals| {
+            mounted.end(signals, Patience::Endless).inspect(|()| tenant.vacate())
+        };
         if tenant.is_alone()? {
-            return mounted.end(signals, Patience::Endless);
+            return end(signals);
         }
         let brought = self.bring(folders);
         if tenant.leaves_last()? {
-            return last_of(brought, mounted.end(signals, Patience::Endless));
+            return last_of(brought, end(signals));
         }
         brought
     }
