@@ -144,8 +144,11 @@ pub(crate) fn take(
     let to = ground.layout.staged(&file_name);
     let new = NewStaged { file: &file_name, note, state: StagedState::Clean };
     // The record first: a staged file that nobody knows would be taken for lost bytes.
-    let taken = ground.db.take_version(name, &new, (identity, size), &rows).and_then(|id| {
-        let moved = move_ours(&ground.disk, (&cached.path(), &to), guard.body().file.inode());
+    let inode = guard.body().file.inode();
+    let taken = ground.db.take_version((name, inode), &new, (identity, size), &rows);
+    let taken = taken.and_then(|id| {
+        let id = id.ok_or_else(|| cached.error(ErrorKind::Held, "take"))?;
+        let moved = move_ours(&ground.disk, (&cached.path(), &to), inode);
         let refused = match moved {
             Ok(true) => return Ok(id),
             Ok(false) => cached.error(ErrorKind::Held, "take"),

@@ -10,7 +10,7 @@
 mod common;
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use base::ByteRange;
 use common::{
@@ -359,6 +359,29 @@ fn a_version_whose_file_another_process_replaces_just_then_cannot_be_taken() {
     assert_eq!(content_of(&new), content);
     let staged = here.stage(b"n", Base::Take(new)).unwrap();
     assert_eq!(common::content(&staged, &[]), content);
+}
+
+#[test]
+fn a_version_that_another_process_is_just_putting_in_its_place_cannot_be_taken() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), Arc::new(folder.open()));
+    let content = bytes(1, 0, GRANULE);
+    let old = complete(&there, b"v", &content);
+    let staged = here.stage(b"n", Base::Empty).unwrap();
+    write(&staged, &[], 0, &content);
+    let new = adopted_clean(&here, &staged, staged.seal().unwrap(), b"v");
+    // Its record is there, and its file is not yet.
+    let (taken, theirs) = (Arc::new(Mutex::new(None)), Arc::clone(&there));
+    let (took, wanted) = (Arc::clone(&taken), Arc::clone(&old));
+    folder.faults.before_the_next_rename(move || {
+        *took.lock().unwrap() = Some(theirs.stage(b"n", Base::Take(wanted)).map(drop));
+    });
+    here.settle().unwrap();
+    assert_eq!(kind(taken.lock().unwrap().take().unwrap()), ErrorKind::Held);
+    assert_eq!((content_of(&old), content_of(&new)), (content.clone(), content.clone()));
+    drop((old, new, here, there));
+    let store = folder.open();
+    assert_eq!(content_of(&store.cached(b"v", GRANULE_BYTES).unwrap()), content);
 }
 
 #[test]

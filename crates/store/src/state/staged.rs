@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, Transaction, params};
 use super::later::Later;
 use super::row::NewRow;
 use super::seals::Dead;
-use super::versions::{VersionNews, forget_version, save_version};
+use super::versions::{VersionNews, forget_version, is_of_another_file, save_version};
 use super::{Db, seals, signed, unsigned};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
@@ -162,22 +162,26 @@ impl Db {
         Ok(id)
     }
 
-    /// Turns the version `name` into a staged file: the whole of it, checksums included.
+    /// Turns the version `name`, whose file is `file_inode`, into a staged file: the whole of it, checksums included.
+    /// `None`, and nothing is changed, if what is recorded of the version is of another file by now.
     pub(crate) fn take_version(
         &self,
-        name: VersionName,
+        (name, file_inode): (VersionName, u64),
         new: &NewStaged<'_>,
         (identity, size): (&[u8], u64),
         pieces: &[(usize, PieceV1)],
-    ) -> Result<StagedId> {
+    ) -> Result<Option<StagedId>> {
         let row = self.row_of_new(new);
         let row = NewRow { identity: Some(identity.to_vec()), size: signed(size), ..row };
         let id = StagedId(row.id);
         self.write("take version", |transaction| {
+            if is_of_another_file(transaction, name, file_inode)? {
+                return Ok(None);
+            }
             forget_version(transaction, name)?;
             row.insert(transaction)?;
             store_pieces(transaction, id, pieces)?;
-            Ok(id)
+            Ok(Some(id))
         })
     }
 

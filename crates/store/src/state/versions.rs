@@ -314,6 +314,17 @@ fn collect_version(mut rows: Rows<'_>, boot: Boot) -> rusqlite::Result<Option<Ve
     Ok(found)
 }
 
+/// Whether what is recorded of the version `name` is of another file than `file_inode`.
+pub(super) fn is_of_another_file(
+    connection: &Connection,
+    name: VersionName,
+    file_inode: u64,
+) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM versions WHERE name = ?1 AND inode <> ?2)")?
+        .query_row(params![name.to_string(), inode(file_inode)], |row| row.get(0))
+}
+
 /// The version `name` and its size, if what is recorded of it is of the file `file_inode`.
 fn version_in(
     connection: &Connection,
