@@ -79,7 +79,7 @@ pub use error::Error;
 pub use fair::memory_bytes_fair;
 pub use figures::Figures;
 pub use fsck::{AttributeFlaw, CheckedBucket, LocalFlaw, Repair, fsck, fsck_attributes};
-pub use fuse::{PassthroughWish, RingWish, Trust, may_trust};
+pub use fuse::{PassthroughWish, RingWish, Trust, may_trust, mounted_below};
 pub use give_up::{GivenUp, give_up};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};

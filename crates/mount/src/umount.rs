@@ -187,14 +187,16 @@ fn clear(dir: &Path, tell: &mut impl FnMut(Progress)) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes away what this user has mounted at `dir`, if its daemon is dead.
-pub fn clear_dead(dir: &Path) {
+/// Takes away what this user has mounted at `dir`, if its daemon is dead. Returns whether nothing is mounted there
+/// now: who goes to what is waits for its daemon.
+pub fn clear_dead(dir: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let is_ours = fuse::our_mount(dir).is_ok_and(|entry| entry.owner == Some(own));
     if is_ours && fuse::is_dead(dir) {
         // What cannot be taken away is as dead as before.
         let _ = clear(dir, &mut |_| {});
     }
+    fuse::mounted_at(dir).is_ok_and(|entry| entry.is_none())
 }
 
 /// Unmounts; programs that are just ending get a moment to close their files.

@@ -361,6 +361,8 @@ fn what_is_left_of_a_run_that_is_killed_with_its_daemon_is_cleared_by_the_next_o
     run(Command::new("kill").args(["-STOP", daemon.trim()]), WITHIN).ok();
     started.child.kill().unwrap();
     started.child.wait().unwrap();
+    // While its daemon stands still nobody waits for it.
+    run(&mut place.command(&[], "true"), WITHIN).ok();
     run(Command::new("kill").args(["-KILL", daemon.trim()]), WITHIN).ok();
     await_daemon(&place.plan);
     let left = crate::names(&place.temporary);

@@ -80,20 +80,36 @@ impl Drop for Folder {
     }
 }
 
-/// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too.
+/// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too. Nothing
+/// is asked of what is mounted there but whether it lives, which nobody waits for: a daemon that does not answer would
+/// hold up every run of this user.
 fn clear_left(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
+    let Ok(parent) = parent.canonicalize() else { return };
+    let (Ok(entries), Ok(mounted)) = (fs::read_dir(&parent), mount::mounted_below(&parent)) else {
+        return;
+    };
     let names = entries.take(NAMES_MAX).filter_map(|entry| Some(entry.ok()?.file_name()));
-    for name in names.filter(|name| process(name).is_some_and(is_gone)).take(CLEARED_MAX) {
-        let path = parent.join(name);
+    let gone =
+        names.filter(|name| process(name).is_some_and(is_gone)).map(|name| parent.join(name));
+    for path in
+        gone.filter(|path| mounted.contains(path) || is_folder_of_ours(path)).take(CLEARED_MAX)
+    {
         // A daemon that lives ends by itself when the bucket has everything.
-        mount::clear_dead(&path);
+        if mounted.contains(&path) && !mount::clear_dead(&path) {
+            continue;
+        }
         // The process may live where its number is another one, as in a container.
         if locked(&path).is_some() {
             // Only if it is empty.
             let _ = fs::remove_dir(&path);
         }
     }
+}
+
+/// Also not where a link leads to.
+fn is_folder_of_ours(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
 }
 
 /// The process for which a folder of this name was made.
