@@ -130,9 +130,11 @@ pub fn left(state_dir: &Path, config: Option<&Config>) -> Result<Left, Error> {
         // What says nothing of itself may be of any bucket.
         (None, _) | (_, None) => true,
     };
-    // What had lost its name says nothing of itself, and nobody waits for it.
-    let is_missed = |waiting: &store::Waiting| {
-        waiting.kind == WaitingKind::Unrecorded || !waiting.note.is_empty()
+    let is_missed = |waiting: &store::Waiting| match waiting.kind {
+        WaitingKind::Unrecorded => true,
+        WaitingKind::Open if vfs::leaves_nothing(&waiting.note, waiting.bytes) => false,
+        // What had lost its name says nothing of itself, and nobody waits for it.
+        WaitingKind::Sealed | WaitingKind::Newer | WaitingKind::Open => !waiting.note.is_empty(),
     };
     let mut files: Vec<Waiting> = waiting.into_iter().filter(is_missed).map(file).collect();
     files.retain(|file| is_wanted(file.volume.as_ref()));

@@ -17,6 +17,10 @@ pub fn give_up(store: &Store, volume: &str) -> store::Result<Vec<PathBuf>> {
             continue;
         };
         let why = match state {
+            OrphanState::Open if note.leaves_nothing(staged.size()) => {
+                store.discard(&staged)?;
+                continue;
+            }
             OrphanState::Sealed => "closed, and given up before the bucket had it",
             OrphanState::Open => NEVER_CLOSED,
         };

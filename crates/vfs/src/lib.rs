@@ -55,7 +55,7 @@ pub use limit::DirtyLimit;
 
 pub use kernel::{Backing, Kernel};
 pub use last::Last;
-pub use note::{Destination, destination};
+pub use note::{Destination, destination, leaves_nothing};
 pub use ops::copy::Place;
 pub use ops::dir::{DirEntry, DirPage, Plus};
 pub use ops::fallocate::Fallocate;

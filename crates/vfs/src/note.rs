@@ -63,7 +63,17 @@ pub fn destination(note: &[u8]) -> Option<Destination> {
     Some(Destination { volume, key })
 }
 
+/// Whether there is nothing to be kept of a staged file of so many bytes with this note, which nobody sealed or closed.
+pub fn leaves_nothing(note: &[u8], bytes: u64) -> bool {
+    Note::from_bytes(note).is_some_and(|note| note.leaves_nothing(bytes))
+}
+
 impl Note {
+    /// As [`leaves_nothing`]. What was sealed once and is empty now was damaged, of which people are to hear.
+    pub(crate) fn leaves_nothing(&self, bytes: u64) -> bool {
+        bytes == 0 && self.upload.is_empty()
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let (condition, version) = match &self.condition {
             // A live writer's whole overwrite wins whatever is there; its replay must not, and

@@ -84,11 +84,10 @@ impl Vfs {
                     recovered.kept.push(keep(&self.store, &staged, &note, why)?);
                 }
                 OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
-                OrphanState::Open if staged.size() == 0 => {
-                    // There is nothing to be kept; what comes after it does not come all the same.
+                // What comes after it does not come all the same.
+                OrphanState::Open if note.leaves_nothing(staged.size()) => {
                     self.store.discard(&staged)?;
-                    lost.push(note.key);
-                    continue;
+                    lost.push(note.key.clone());
                 }
                 OrphanState::Open => {
                     recovered.kept.push(keep(&self.store, &staged, &note, NEVER_CLOSED)?);

@@ -142,6 +142,21 @@ async fn after_a_crash_sealed_bytes_are_uploaded_and_open_ones_kept() {
     assert!(alive.recovered().contains(&b"open".to_vec()));
 }
 
+/// As of a power cut before the disk had them.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sealed_bytes_that_are_not_here_any_more_people_are_told() {
+    let dead = World::new();
+    let (_, sealed) = dead.create("sealed", false).await;
+    dead.write(sealed, 0, b"sealed").await;
+    let grave = dead.die_while_syncing(sealed, 1).await;
+    grave.empty_staged_files();
+
+    let (alive, recovered) = grave.rise().await;
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (0, 1));
+    assert!(recovered.kept[0].display().to_string().contains("sealed"), "{:?}", recovered.kept);
+    assert_eq!(alive.object("sealed"), None);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_of_what_had_arrived_is_no_conflict() {
     let dead = World::new();

@@ -169,6 +169,10 @@ impl World {
         Grave { bucket, dir }
     }
 
+    pub(crate) fn staged_files(&self) -> usize {
+        std::fs::read_dir(self.dir.path().join("staged")).unwrap().count()
+    }
+
     pub(crate) fn recovered(&self) -> Vec<Vec<u8>> {
         let recovery = self.dir.path().join("recovery");
         let mut found = Vec::new();
@@ -194,6 +198,12 @@ pub(crate) struct Grave {
 }
 
 impl Grave {
+    pub(crate) fn empty_staged_files(&self) {
+        for entry in std::fs::read_dir(self.dir.path().join("staged")).unwrap() {
+            std::fs::write(entry.unwrap().path(), b"").unwrap();
+        }
+    }
+
     pub(crate) async fn rise(self) -> (World, vfs::Recovered) {
         let Grave { bucket, dir } = self;
         let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
