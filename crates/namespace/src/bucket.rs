@@ -125,9 +125,9 @@ use self::turns::Turns;
 use self::unsent::Outbox;
 use self::walk::Walk;
 use crate::{
-    Belongs, Content, Entry, Error, ErrorKind, InFolder, Ledger, Listing, NameGuard, Namespace,
-    Neighbour, NewNode, Owner, Published, RecordId, RenameMode, Result, SetAttr, Special, Target,
-    Unsent, Users, XattrMode,
+    Abandoned, Belongs, Content, Entry, Error, ErrorKind, InFolder, Ledger, Listing, NameGuard,
+    Namespace, Neighbour, NewNode, Owner, Published, RecordId, RenameMode, Result, SetAttr,
+    Special, Target, Unsent, Users, XattrMode,
 };
 
 /// The namespace that is a bucket.
@@ -482,8 +482,8 @@ impl Namespace for Bucket {
         self.shared.publish(ino, published)
     }
 
-    fn abandon(&self, ino: Ino) {
-        self.shared.abandon(ino);
+    fn abandon(&self, ino: Ino, why: Abandoned) {
+        self.shared.abandon(ino, why);
     }
 
     fn hold(&self, ino: Ino) -> bool {

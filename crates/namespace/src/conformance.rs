@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use remote::{Condition, PutOptions, Remote};
 
 use crate::{
-    Entry, Error, ErrorKind, Listed, Namespace, NewNode, Owner, Published, RenameMode, SetAttr,
-    Target,
+    Abandoned, Entry, Error, ErrorKind, Listed, Namespace, NewNode, Owner, Published, RenameMode,
+    SetAttr, Target,
 };
 
 /// An empty volume and the store below it.
@@ -53,6 +53,7 @@ checks! {
     a_forgotten_file_comes_back_with_its_number,
     a_name_may_be_any_bytes,
     abandoned_bytes_leave_the_file_as_it_was,
+    what_is_said_of_abandoned_bytes_stays_and_their_time_if_there_are_none,
 }
 
 /// Runs every check, each on a volume of its own that `make` makes.
@@ -421,15 +422,33 @@ async fn a_name_may_be_any_bytes(volume: Volume) {
 
 async fn abandoned_bytes_leave_the_file_as_it_was(volume: Volume) {
     let local = volume.create("local").await;
-    volume.namespace.abandon(local);
+    volume.namespace.abandon(local, Abandoned::Lost);
     assert_eq!(kind(volume.lookup("local").await), ErrorKind::NotFound);
 
     let stored = volume.write("stored", "bytes").await;
     let noted = SetAttr { size: Some(100), ..SetAttr::default() };
     let attr = volume.namespace.set_attr(stored, noted).await.expect("it is a file");
     assert_eq!(attr.size, 100);
-    volume.namespace.abandon(stored);
+    volume.namespace.abandon(stored, Abandoned::Unchanged);
     let found = volume.lookup("stored").await.expect("it is there").attr;
     assert_eq!((found.ino, found.size), (stored, 5));
     assert_eq!(volume.read(stored).await, "bytes");
+}
+
+async fn what_is_said_of_abandoned_bytes_stays_and_their_time_if_there_are_none(volume: Volume) {
+    let stored = volume.write("stored", "bytes").await;
+    let before = volume.lookup("stored").await.expect("it is there").attr.mtime;
+    let given = Timestamp { secs: 1_000_000_000, nanos: 5 };
+    for (why, mode, want) in
+        [(Abandoned::Lost, 0o600, before), (Abandoned::Unchanged, 0o640, given)]
+    {
+        let noted = SetAttr { size: Some(100), ..SetAttr::default() };
+        volume.namespace.set_attr(stored, noted).await.expect("it is a file");
+        let said = SetAttr { mode: Some(mode), mtime: Some(given), ..SetAttr::default() };
+        volume.namespace.set_attr(stored, said).await.expect("it is a file");
+        volume.namespace.abandon(stored, why);
+        let found = volume.lookup("stored").await.expect("it is there").attr;
+        assert_eq!((found.ino, found.size, found.mode), (stored, 5, mode), "{why:?}");
+        assert_eq!(found.mtime, want, "{why:?}");
+    }
 }

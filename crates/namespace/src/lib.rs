@@ -20,8 +20,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
 pub use listing::{Listed, Listing};
 pub use node::{
-    Belongs, Content, Entry, InFolder, Neighbour, NewNode, Owner, Published, SetAttr, SetId,
-    Special, Target, Unsent, XattrMode, without_set_id,
+    Abandoned, Belongs, Content, Entry, InFolder, Neighbour, NewNode, Owner, Published, SetAttr,
+    SetId, Special, Target, Unsent, XattrMode, without_set_id,
 };
 pub use users::{NameGuard, Use, Users};
 
@@ -299,8 +299,9 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     }
 
     /// Bytes noted by [`set_attr`](Namespace::set_attr) will not be published: the file is what the
-    /// bucket has, and one that was never there has no name any more.
-    fn abandon(&self, ino: Ino);
+    /// bucket has, and one that was never there has no name any more. What was said of it meanwhile stays
+    /// said of it; its time only if it is [`Abandoned::Unchanged`], since else that is of the bytes that are lost.
+    fn abandon(&self, ino: Ino, why: Abandoned);
 
     /// The kernel knows `ino` from an answer that it was in. Returns whether the number is still
     /// valid; if not, the entry may be shown but not referred to.

@@ -50,6 +50,15 @@ pub enum XattrMode {
     Replace,
 }
 
+/// Why bytes that were noted are not published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abandoned {
+    /// There are none: nothing was changed.
+    Unchanged,
+    /// They are not to be in the bucket.
+    Lost,
+}
+
 /// The attributes to change; what is `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Counter, Errno, Ino};
-use namespace::{NameGuard, Published, SetAttr, Target, Unsent};
+use namespace::{Abandoned, NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
@@ -456,7 +456,7 @@ impl Vfs {
         match self.to_recovery(staged, &key, why, Rest::Base) {
             Ok(path) => {
                 file.state.write().name = Named::No;
-                self.namespace.abandon(file.ino());
+                self.namespace.abandon(file.ino(), Abandoned::Lost);
                 file.loses((key, why), path.display().to_string())
             }
             Err(error) => error.into(),

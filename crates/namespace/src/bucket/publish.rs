@@ -9,7 +9,7 @@ use super::nodes::{Bytes, File, Kind, Place, Stored};
 use super::shared::Shared;
 use super::tree::Tree;
 use super::turns::Turn;
-use crate::{Content, Error, ErrorKind, NameGuard, Published, Result, Target};
+use crate::{Abandoned, Content, Error, ErrorKind, NameGuard, Published, Result, Target};
 
 /// Uploads of one file that may have arrived although they failed. Only one of them can be the object,
 /// and it is one of the last.
@@ -122,18 +122,17 @@ impl Shared {
         identity
     }
 
-    /// Bytes noted for `ino` will not be published. What was said of the file meanwhile is said of the object
-    /// that it has, then, also its time.
-    pub(super) fn abandon(&self, ino: Ino) {
-        if self.abandon_in_memory(ino)
+    /// Bytes noted for `ino` will not be published.
+    pub(super) fn abandon(&self, ino: Ino, why: Abandoned) {
+        if self.abandon_in_memory(ino, why)
             && let Err(error) = self.note(ino, What::Attributes)
         {
             tracing::warn!(%error, "the time of a file that was not changed is not safe from a crash yet");
         }
     }
 
-    /// Whether somebody gave it a time.
-    fn abandon_in_memory(&self, ino: Ino) -> bool {
+    /// Whether the file keeps a time that somebody gave it.
+    fn abandon_in_memory(&self, ino: Ino, why: Abandoned) -> bool {
         let mut state = self.state();
         let Some(node) = state.tree.node_mut(ino) else { return false };
         let (Place::Named { parent, name }, Kind::File(file)) = (&node.place, &mut node.kind)
@@ -141,7 +140,7 @@ impl Shared {
             return false;
         };
         let (parent, name) = (*parent, name.clone());
-        let is_timed = node.looks.is_timed;
+        let is_timed = node.looks.is_timed && why == Abandoned::Unchanged;
         match &file.bytes {
             Bytes::Object(_) => return false,
             Bytes::Edited(stored) => {

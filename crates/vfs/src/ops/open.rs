@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
-use namespace::{Content, NewNode};
+use namespace::{Abandoned, Content, NewNode};
 use remote::Condition;
 use store::{BackingFile, Base, ErrorKind};
 use transfer::Download;
 
 use crate::access::Access;
 use crate::errno::{Error, Result, errno};
-use crate::file::{Announced, Bytes, File, Named, Overwrite, State};
+use crate::file::{Announced, Bytes, File, Mapped, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Kind, Lent, Opening, Otherwise, Whole};
@@ -417,8 +417,19 @@ impl Vfs {
             return Ok(());
         };
         let size = staged.size();
+        // Asked first: once the bytes have moved there is no way back.
+        let target = match self.namespace.target(file.ino()) {
+            Ok(target) => target,
+            // Others have put something in its place: who has it open goes on with these bytes.
+            Err(error) if error.kind == namespace::ErrorKind::Stale => {
+                if !state.is_dirty() && state.mapped == Mapped::Never {
+                    state.name = Named::No;
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         if let Some(cached) = self.store.restore(staged)? {
-            let target = self.namespace.target(file.ino())?;
             let Condition::Is(version) = &target.condition else {
                 return Err(Error::Call(Errno::ESTALE));
             };
@@ -430,12 +441,14 @@ impl Vfs {
     }
 
     /// A close is about to return: if nothing came of what the names were told of changes, they forget it before
-    /// the kernel's last word on the open, which may come late.
+    /// the kernel's last word on the open, which may come late. Not of a file that is to win over what others put:
+    /// whoever has cut it to nothing may have it open by another descriptor still, and write.
     pub(crate) fn take_back_at_close(&self, file: &File) {
         if file.is_announced() {
             // No write is between its announcement and its bytes meanwhile.
             let state = file.state.write();
-            if !state.is_dirty() && state.name == Named::Yes {
+            let is_settled = !state.is_dirty() && state.name == Named::Yes;
+            if is_settled && state.overwrite == Overwrite::Yields {
                 self.take_back(file);
             }
         }
@@ -444,7 +457,7 @@ impl Vfs {
     /// What others do to the object counts again; under the state's guard.
     fn take_back(&self, file: &File) {
         if file.is_announced() {
-            self.namespace.abandon(file.ino());
+            self.namespace.abandon(file.ino(), Abandoned::Unchanged);
             file.announce(Announced::No);
         }
     }

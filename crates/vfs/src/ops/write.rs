@@ -89,6 +89,11 @@ impl Vfs {
     /// then on the file is the one here, whatever others do to its object.
     pub(crate) async fn prepare(&self, file: &File) -> Result<()> {
         self.stage(file)?;
+        if file.is_announced() {
+            return Ok(());
+        }
+        // One after the other: who tells the names late must not find them believing others again.
+        let _timing = file.timing.lock().await;
         if !file.is_announced() {
             let change = SetAttr { size: Some(file.size()), ..SetAttr::default() };
             let named = file.state.read().name;

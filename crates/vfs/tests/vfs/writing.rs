@@ -43,6 +43,9 @@ async fn after_a_close_that_changed_nothing_what_others_put_is_seen_at_once() {
     let world = World::new();
     world.bucket.insert(&Key::from("a"), &b"0123"[..], Metadata::new());
     let ino = world.lookup("a").await;
+    let reader = world.open(ino, Access::Read).await;
+    let bytes = async || world.vfs().read(reader.handle, 0, 10).await.unwrap();
+    assert_eq!(bytes().await, b"0123");
     let writer = world.open(ino, Access::Write).await;
     let same = SetAttr { size: Some(4), ..SetAttr::default() };
     world.vfs().set_attr(ino, same).await.unwrap();
@@ -53,6 +56,28 @@ async fn after_a_close_that_changed_nothing_what_others_put_is_seen_at_once() {
     assert_eq!(size().await, 9);
     world.vfs.release(writer.handle).unwrap();
     assert_eq!(size().await, 9);
+    // Who has the old one open reads on in it, and nothing is left of it after that.
+    assert_eq!(bytes().await, b"0123");
+    world.vfs.release(reader.handle).unwrap();
+    assert_eq!(world.staged_files(), 0);
+}
+
+/// As of a shell that has opened it for a command.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_cut_an_empty_file_and_writes_by_another_descriptor_wins() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b""[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let writer = world.open(ino, Access::Write).await;
+    let nothing = SetAttr { size: Some(0), ..SetAttr::default() };
+    world.vfs().set_attr(ino, nothing).await.unwrap();
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    world.bucket.insert(&Key::from("a"), &b"of others"[..], Metadata::new());
+    world.vfs().lookup(Ino::ROOT, name("a")).await.unwrap();
+    world.write(writer.handle, 0, b"mine").await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    world.vfs.release(writer.handle).unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"mine"[..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use base::{FileKind, Ino, Timestamp};
 use remote::{Condition, Key, Metadata};
 
 use super::{Bench, NODE, name, size};
-use crate::{Error, ErrorKind, Namespace, RenameMode, SetAttr};
+use crate::{Abandoned, Error, ErrorKind, Namespace, RenameMode, SetAttr};
 
 fn kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
     outcome.unwrap_err().kind
@@ -105,7 +105,7 @@ async fn bytes_being_changed_here_keep_their_file_whatever_others_do() {
     assert_eq!(bench.ino(Ino::ROOT, "a").await, ino);
 
     bench.put("a", "theirs");
-    bench.bucket.abandon(ino);
+    bench.bucket.abandon(ino, Abandoned::Lost);
     let theirs = bench.lookup(Ino::ROOT, "a").await.unwrap().attr;
     assert_ne!(theirs.ino, ino);
     assert_eq!(theirs.size, 6);
