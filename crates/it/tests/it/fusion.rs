@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use testkit::{
-    Bucket, Cloud, Emulator, Finished, MinIo, Plan, Scratch, mounted_at, noise, run, wait,
+    Bucket, Cloud, Emulator, Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, run, wait,
 };
 
 const WITHIN: Duration = Duration::from_mins(1);
@@ -25,9 +25,17 @@ pub(crate) struct Launcher {
 impl Launcher {
     pub(crate) fn of(bucket: &Bucket<'_>) -> Launcher {
         let place = Scratch::new();
+        Launcher::with(Plan::of(bucket), bucket, place)
+    }
+
+    /// One that has the keys of `login`.
+    pub(crate) fn by(login: &Login, bucket: &Bucket<'_>) -> Launcher {
+        Launcher::with(Plan::of(bucket).login(login), bucket, Scratch::new())
+    }
+
+    fn with(plan: Plan, bucket: &Bucket<'_>, place: Scratch) -> Launcher {
         let (top, tools) = (place.path().join("fusion"), place.folder("tools"));
         symlink(testkit::quayfs(), tools.join("fusion")).unwrap();
-        let plan = Plan::of(bucket);
         let state = plan.state().to_str().unwrap().to_owned();
         let plan = plan
             .env("AWS_ENDPOINT_URL", bucket.endpoint())
@@ -59,8 +67,24 @@ impl Launcher {
 
     /// Puts a script into the folder of the task as Nextflow does, with the lines that name its inputs and
     /// outputs, and starts it as Nextflow does.
-    fn task(&self, bucket: &Bucket<'_>, outputs: &[&str], stage: &str, body: &str) -> Command {
-        let work = self.work(bucket);
+    pub(crate) fn task(
+        &self,
+        bucket: &Bucket<'_>,
+        outputs: &[&str],
+        stage: &str,
+        body: &str,
+    ) -> Command {
+        self.task_in(bucket, WORK, (outputs, stage, body))
+    }
+
+    /// As [`Launcher::task`], in the folder with the key `folder`.
+    pub(crate) fn task_in(
+        &self,
+        bucket: &Bucket<'_>,
+        folder: &str,
+        (outputs, stage, body): (&[&str], &str, &str),
+    ) -> Command {
+        let work = self.top().join(store(bucket)).join(bucket.name()).join(folder);
         let outputs: Vec<String> = outputs.iter().map(|name| format!("### - '{name}'\n")).collect();
         let outputs = outputs.concat();
         let stage = stage
@@ -71,7 +95,7 @@ impl Launcher {
              cd {}\nnxf_stage\n{body}\n",
             work.display()
         );
-        bucket.put(&format!("{WORK}/.command.run"), script.as_bytes());
+        bucket.put(&format!("{folder}/.command.run"), script.as_bytes());
         let mut command = self.plan.other_command(self.program().as_os_str());
         command.arg("bash").arg(work.join(".command.run")).env("FUSION_WORK", &work);
         command
