@@ -1,7 +1,7 @@
 //! The launcher that Nextflow starts tasks with: what is in the bucket when a task has ended, and in which order.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -281,6 +281,31 @@ fn outputs_that_are_links_are_objects_also_where_the_buckets_are_reached_through
     for (name, want) in [("one.out", "input"), ("all.out/in.txt", "input"), ("self.out", ".")] {
         assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
     }
+}
+
+#[test]
+fn the_folder_of_a_task_speaks_of_its_outputs_as_they_are() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input");
+    bucket.put("data/sub/deep.txt", b"deep");
+    let launcher = Launcher::of(&bucket);
+    let stage = "    ln -s TOP/data/in.txt in.txt\n    ln -s TOP/data folder";
+    let body = "echo 'echo made' > made.sh; chmod 750 made.sh; ln -s in.txt one.out; ln -s made.sh two.out\n\
+                ln -s folder all; ln -s in.txt no-output; echo 1 > out.txt; mkdir sub; mv out.txt sub/\n\
+                ln -s sub/out.txt three.out; echo 2 > gone; rm gone";
+    let ran = launcher.run(&bucket, &["*.out", "all", "sub"], stage, body);
+    assert!(ran.status.success(), "{}", ran.report());
+    let mut fsck = launcher.plan().command(["fsck", "--json", "--cache-dir"]);
+    fsck.arg(launcher.plan().state()).arg(bucket.url()).arg("--endpoint").arg(bucket.endpoint());
+    let checked = run(&mut fsck, WITHIN);
+    let found: serde_json::Value = serde_json::from_str(checked.ok()).unwrap();
+    assert_eq!(found["bucket"]["flaws"], serde_json::json!([]), "{found}");
+    let mount = Plan::of(&bucket).mount();
+    let mode = |name: &str| {
+        fs::metadata(mount.join(format!("{WORK}/{name}"))).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("made.sh"), mode("two.out"), mode("one.out")), (0o750, 0o750, 0o644));
+    mount.umount();
 }
 
 #[test]
