@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Plan, noise, run, wait, write_new};
+use testkit::{Bucket, Login, MinIo, Mount, Plan, noise, run, wait, write_new};
 
 use crate::errno;
 use crate::fusion::Launcher;
@@ -88,14 +88,25 @@ fn a_prefix_with_nothing_in_it_is_filled_and_what_is_open_there_is_removed() {
 fn a_task_runs_in_a_prefix_with_nothing_else_allowed() {
     let store = MinIo::start();
     let bucket = store.bucket();
+    task_runs_in_prefix(&bucket, &store.of_prefix(bucket.name(), "team"));
+}
+
+#[test]
+fn a_task_runs_in_a_prefix_where_the_rest_may_only_be_read() {
+    let store = MinIo::start();
+    let bucket = store.bucket();
+    task_runs_in_prefix(&bucket, &store.writer_of_prefix(bucket.name(), "team"));
+}
+
+fn task_runs_in_prefix(bucket: &Bucket<'_>, login: &Login) {
     bucket.put("team/in.txt", b"input\n");
-    let login = store.of_prefix(bucket.name(), "team");
-    let launcher = Launcher::by(&login, &bucket);
-    let body = "cat in.txt in.txt > made.txt; mkdir sub; echo 1 > sub/a; mv sub/a b; ln -s in.txt link.txt; rm -r sub";
+    let launcher = Launcher::by(login, bucket);
+    let body = "cat in.txt in.txt > made.txt; mkdir sub; echo 1 > sub/a; mv sub/a b; ln -s in.txt link.txt\n\
+                chmod 750 b; rm -r sub";
     let stage = "    ln -s TOP/team/in.txt in.txt";
     let folder = "team/work/ab/cdef";
     let outputs = ["made.txt", "link.txt", "b"];
-    let ran = run(&mut launcher.task_in(&bucket, folder, (&outputs, stage, body)), WITHIN);
+    let ran = run(&mut launcher.task_in(bucket, folder, (&outputs, stage, body)), WITHIN);
     assert!(ran.status.success(), "{}", ran.report());
     for (name, want) in
         [("made.txt", "input\ninput\n"), ("link.txt", "input\n"), ("b", "1\n"), (".exitcode", "0")]
