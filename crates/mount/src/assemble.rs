@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
-use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns};
+use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns, Top};
 use remote::{
-    Condition, ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest,
-    Meta, Meter, Page, PutOptions, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
+    Page, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
@@ -23,6 +23,7 @@ use crate::location::Location;
 use crate::notice::Notice;
 use crate::recall::{Asked, Recall};
 use crate::sizes::Sizes;
+use crate::writes::{self, Company, Writes};
 
 /// What all volumes of a mount have in common.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ const NODES_MAX: usize = 1_000_000;
 
 /// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
-    config: &Config,
+    (config, company): (&Config, Company),
     Common { clock, metrics, store, budget, nodes, sizes }: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
@@ -108,11 +109,15 @@ pub(crate) async fn assemble(
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
     let recall = Recall::new(&store, config);
     let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
-    let first = Bucket::first_page(&Key::from(""));
-    let top = check_readable(config, (checked.as_ref(), &first), (&*clock, patience)).await?;
-    let is_empty = top.entries.is_empty() && top.next.is_none();
-    let asked = asked.with_top(top, asked_at);
-    let changes = check_writable(config, checked.as_ref(), &knowledge, notices).await?;
+    let page = top_page((config, company), checked.as_ref(), (&*clock, patience)).await?;
+    let top = page.as_ref().map_or(Top::OnTheWay, |_| Top::Listed);
+    let is_empty = page.as_ref().is_some_and(|page| page.entries.is_empty() && page.next.is_none());
+    let asked = asked.with_top(page, asked_at);
+    let wanted = (config.changes, company, top);
+    let writes = writes::check(wanted, checked.as_ref(), &knowledge, notices)
+        .await
+        .map_err(|source| explained(config, source))?;
+    let changes = writes.changes();
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
     let remote = repeated(config, (Arc::new(suited), config.deadline), &clock, &metrics);
 
@@ -120,26 +125,22 @@ pub(crate) async fn assemble(
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
         .map(Arc::new)
         .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
-    let namespace = Arc::new(Bucket::new(
-        Arc::clone(&remote),
-        Arc::clone(&clock),
-        Arc::clone(&ledger) as _,
-        bucket_options(config, (changes, nodes.join()), &volume, &rng),
-    ));
+    let options = bucket_options(config, (changes, top, nodes.join()), &volume, &rng);
+    let (bucket, timed) = (Arc::clone(&remote), Arc::clone(&clock));
+    let namespace = Arc::new(Bucket::new(bucket, timed, Arc::clone(&ledger) as _, options));
+    if let Writes::InPlaces(refusal) = writes {
+        namespace.ask_before_changes(writes::trying(checked, &knowledge), refusal);
+    }
     let names_left = match changes {
         Changes::Allowed => finish_names(config, &namespace, &ledger, notices).await?,
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     };
     let parts = sizes.parts_where(remote.personality().part_copies);
-    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
     let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: parts.clone() };
-    let fetcher = Fetcher::new(
-        (Arc::clone(&remote), store.clone()),
-        budget.clone(),
-        Handle::current(),
-        Arc::clone(&metrics),
-        fetching,
-    );
+    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
+    let read = (Arc::clone(&remote), store.clone());
+    let (handle, counted) = (Handle::current(), Arc::clone(&metrics));
+    let fetcher = Fetcher::new(read, budget.clone(), handle, counted, fetching);
     let log = UploadLog::new(&store, Arc::clone(&clock), &volume);
     let vfs = Vfs::new(
         (Arc::clone(&namespace) as _, store),
@@ -190,7 +191,7 @@ fn vfs_options(
 
 fn bucket_options(
     config: &Config,
-    (changes, nodes): (Changes, Share),
+    (changes, top, nodes): (Changes, Top, Share),
     volume: &str,
     rng: &Rng,
 ) -> BucketOptions {
@@ -211,6 +212,7 @@ fn bucket_options(
         foresight: Foresight::Names,
         nodes,
         seed: u64::try_from(rng.id() >> 64).expect("half of it"),
+        top,
     }
 }
 
@@ -400,6 +402,35 @@ async fn check_readable(
     listed.map_err(|source| explained(config, source))
 }
 
+/// What is in the bucket; `None` if that may not be looked at, and what is below it may be allowed all the same.
+async fn top_page(
+    (config, company): (&Config, Company),
+    remote: &dyn Remote,
+    patience: (&dyn Clock, Duration),
+) -> Result<Option<Page>, Error> {
+    let first = Bucket::first_page(&Key::from(""));
+    match check_readable(config, (remote, &first), patience).await {
+        Err(Error::Remote { source, .. })
+            if company != Company::Alone
+                && source.is_refusal()
+                && tells_refusals(&config.location) =>
+        {
+            tracing::info!(%source, "what is in this bucket is reached by its names only");
+            Ok(None)
+        }
+        page => page.map(Some),
+    }
+}
+
+/// Whether the store tells whom it does not know from who may not do something.
+fn tells_refusals(location: &Location) -> bool {
+    match location {
+        Location::S3 { .. } | Location::Gcs { .. } => true,
+        // A wrong key is refused in the same words.
+        Location::Azure { .. } | Location::Folder(_) | Location::All => false,
+    }
+}
+
 /// Where nothing is in the mounted folder, and nothing was to get there, an object of its name would be taken for
 /// lost: that is refused, unless it is an empty one, by which others mark a folder.
 async fn check_no_object(
@@ -412,37 +443,6 @@ async fn check_no_object(
         Ok(Meta { size: 1.., .. }) => Err(Error::NotAFolder(config.location.clone())),
         // Whatever else is wrong is found out by what is done in the folder.
         Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Begins an upload and forgets it: that needs the permission to write and leaves nothing behind. With it
-/// is found out, where that is not known, whether the store keeps to conditions.
-async fn check_writable(
-    config: &Config,
-    remote: &dyn Remote,
-    knowledge: &Knowledge,
-    notices: &mut Vec<Notice>,
-) -> Result<Changes, Error> {
-    if config.changes == Changes::Refused {
-        return Ok(Changes::Refused);
-    }
-    let key = Key::from(".quayfs-write-check");
-    let options = PutOptions { condition: Condition::Always, metadata: remote::Metadata::new() };
-    match remote.upload_create(&key, &options).await {
-        Ok(upload) => {
-            remote::probe(remote, &key, &upload, knowledge.learned()).await;
-            knowledge.keep();
-            if !knowledge.keeps_conditions() {
-                notices.push(Notice::Unconditional);
-            }
-            remote.upload_abort(&key, &upload).await.map_err(|source| explained(config, source))?;
-            Ok(Changes::Allowed)
-        }
-        Err(error) if error.kind == ErrorKind::Denied => {
-            notices.push(Notice::ReadOnly(error.to_string()));
-            Ok(Changes::Refused)
-        }
-        Err(source) => Err(explained(config, source)),
     }
 }
 
@@ -507,7 +507,7 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
         Trouble::Untrusted => cloud::UNTRUSTED.to_owned(),
         Trouble::Denied => {
             "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject, or \
-             s3express:CreateSession for a directory bucket"
+             s3express:CreateSession for a directory bucket; if they are for a prefix of it, mount that"
                 .to_owned()
         }
         Trouble::Archived => "what the mount itself needs is in an archive: restore it first".to_owned(),

@@ -65,6 +65,7 @@ mod volumes;
 mod waiting;
 mod watch;
 mod working;
+mod writes;
 
 pub use apart::check_apart;
 pub use bench::{Measured, bench};

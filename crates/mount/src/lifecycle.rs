@@ -29,6 +29,7 @@ use crate::tenant;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
 use crate::watch::Watch;
+use crate::writes::Company;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;
@@ -115,7 +116,11 @@ fn serve_on(
     let one = if config.location == Location::All {
         None
     } else {
-        Some(runtime.block_on(assemble::assemble(config, common.clone(), &mut notices))?)
+        Some(runtime.block_on(assemble::assemble(
+            (config, Company::Alone),
+            common.clone(),
+            &mut notices,
+        ))?)
     };
     let changes = one.as_ref().map_or(config.changes, |assembled| assembled.changes);
     let volumes = Arc::new(Volumes::default());

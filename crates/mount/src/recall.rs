@@ -94,8 +94,10 @@ impl fmt::Debug for Asked {
 }
 
 impl Questions {
-    /// With the first page of the top folder, which was asked for at `at`.
-    pub(crate) fn with_top(self, page: Page, at: Duration) -> Vec<Asked> {
+    /// With the first page of the top folder, which was asked for at `at`. None if nobody may look at that: what is
+    /// in other folders is for who knows those above them.
+    pub(crate) fn with_top(self, page: Option<Page>, at: Duration) -> Vec<Asked> {
+        let Some(page) = page else { return Vec::new() };
         let page = future::ready(Some(page)).boxed();
         let top = Asked { folder: (Key::from(""), self.top), at, page };
         std::iter::once(top).chain(self.others).collect()

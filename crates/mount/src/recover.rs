@@ -13,6 +13,7 @@ use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
 use crate::missing::Missing;
 use crate::notice::Notice;
 use crate::spelling::{spelled, unspelled};
+use crate::writes::Company;
 
 /// Does for the bucket of `config` what a mount does before it answers: what was acknowledged is
 /// brought to the bucket, what was not goes to the recovery folder. Returns what was done.
@@ -21,7 +22,7 @@ pub fn recover(config: &Config) -> Result<Vec<Notice>, Error> {
     let mut notices = Vec::new();
     let recovered = runtime.block_on(async {
         let common = Common::open(config, &mut notices)?;
-        let assembled = assemble::assemble(config, common, &mut notices).await?;
+        let assembled = assemble::assemble((config, Company::Nobody), common, &mut notices).await?;
         let left = assembled.vfs.drain().await;
         assembled.ledger.settle();
         if left.is_empty() {

@@ -99,6 +99,12 @@ impl Volume {
         }
     }
 
+    /// Why the bucket takes no changes, as far as is known: who may write to a part of it shows that by doing so.
+    pub(crate) fn takes_no_changes(&self) -> Option<ReadOnly> {
+        let is_refused = self.namespace.refuses_changes();
+        self.read_only.or(is_refused.then_some(ReadOnly::Credentials))
+    }
+
     /// The file system.
     pub(crate) fn vfs(&self) -> &Arc<Vfs> {
         &self.dispatch.vfs

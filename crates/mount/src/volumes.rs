@@ -110,7 +110,7 @@ impl Volumes {
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let all = self.all();
         let of = |volume: &Arc<Volume>| StoreStatus {
-            read_only: volume.read_only,
+            read_only: volume.takes_no_changes(),
             ..knowledge::status(&volume.place, volume.knowledge.learned())
         };
         all.iter().map(of).chain(self.refused.stores()).collect()

@@ -16,6 +16,7 @@
 
 mod ahead;
 mod alike;
+mod allowed;
 mod answers;
 mod arriving;
 mod ask;
@@ -53,6 +54,7 @@ mod looks;
 mod make_soon;
 mod makings;
 mod marks;
+mod may_change;
 mod merge;
 mod move_later;
 mod move_soon;
@@ -104,12 +106,14 @@ use parking_lot::Mutex;
 use remote::{Key, ListRequest, Page, Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
+pub use self::allowed::{Refusal, TryWrite};
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
 pub use self::left::LeftChange;
-pub use self::options::{Attributes, BucketOptions, Foresight, Returns};
+pub use self::options::{Attributes, BucketOptions, Foresight, Returns, Top};
 pub use self::recall::Shows;
 pub use self::replay::Finished;
 
+use self::allowed::Allowed;
 use self::ask::Bets;
 use self::carries::Carries;
 use self::changes::Changes;
@@ -150,7 +154,13 @@ impl Bucket {
             folder_mode: options.folder_mode,
             start: clock.wall(),
         };
-        let tree = Tree::new(defaults, options.attributes, Arc::clone(&clock), Arc::clone(&ledger));
+        let mut tree =
+            Tree::new(defaults, options.attributes, Arc::clone(&clock), Arc::clone(&ledger));
+        if options.top == Top::OnTheWay
+            && let Some(top) = tree.folder_mut(Ino::ROOT)
+        {
+            top.on_the_way = true;
+        }
         let state = State {
             tree,
             flights: HashMap::new(),
@@ -178,9 +188,30 @@ impl Bucket {
                 users: OnceLock::new(),
                 unlinked: Copies::default(),
                 carries: Carries::default(),
+                allowed: OnceLock::new(),
                 rests: Arc::new(Semaphore::new(persist::RESTS_MAX)),
             }),
         }
+    }
+
+    /// Has `try_write` asked before the first change in a folder, once; `refusal` says whether it has refused
+    /// changes at the top.
+    ///
+    /// # Panics
+    ///
+    /// If that was said before.
+    pub fn ask_before_changes(&self, try_write: TryWrite, refusal: Refusal) {
+        let refused_at = match refusal {
+            Refusal::Known => Some(self.shared.clock.monotonic()),
+            Refusal::Unknown => None,
+        };
+        let is_first = self.shared.allowed.set(Allowed::new(try_write, refused_at)).is_ok();
+        assert!(is_first, "it is known from the start where changes are taken");
+    }
+
+    /// Whether no change was taken of those that were tried: then credentials are to be looked at.
+    pub fn refuses_changes(&self) -> bool {
+        self.shared.allowed.get().is_some_and(Allowed::is_refused)
     }
 
     /// Finishes what the journal says that an earlier mount began; before the first request.
@@ -285,11 +316,17 @@ impl Namespace for Bucket {
         self.shared.listing(dir)
     }
 
+    async fn check_allowed(&self, ino: Ino) -> Result<()> {
+        self.shared.check_allowed_of("open", ino).await
+    }
+
     async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
+        self.shared.check_allowed("create", parent).await?;
         self.shared.create(parent, name, node).await
     }
 
     async fn mkdir(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry> {
+        self.shared.check_allowed("mkdir", parent).await?;
         match self.shared.options.returns {
             Returns::InBucket => self.shared.mkdir(parent, name, node).await,
             Returns::Journaled => self.shared.mkdir_soon(parent, name, node).await,
@@ -297,6 +334,7 @@ impl Namespace for Bucket {
     }
 
     async fn unlink(&self, parent: Ino, name: &Name) -> Result<Ino> {
+        self.shared.check_allowed("unlink", parent).await?;
         match self.shared.options.returns {
             Returns::InBucket => self.shared.unlink(parent, name).await,
             Returns::Journaled => self.shared.unlink_soon(parent, name).await,
@@ -304,6 +342,7 @@ impl Namespace for Bucket {
     }
 
     async fn rmdir(&self, parent: Ino, name: &Name) -> Result<Ino> {
+        self.shared.check_allowed("rmdir", parent).await?;
         match self.shared.options.returns {
             Returns::InBucket => self.shared.rmdir(parent, name).await,
             Returns::Journaled => self.shared.rmdir_soon(parent, name).await,
@@ -316,6 +355,7 @@ impl Namespace for Bucket {
         to: (Ino, &Name),
         mode: RenameMode,
     ) -> Result<Option<Ino>> {
+        self.shared.check_both_allowed("rename", (from, to)).await?;
         match self.shared.options.returns {
             Returns::InBucket => self.shared.rename(from, to, mode).await,
             Returns::Journaled => self.shared.rename_soon(from, to, mode).await,
@@ -323,6 +363,7 @@ impl Namespace for Bucket {
     }
 
     async fn set_attr(&self, ino: Ino, change: SetAttr) -> Result<Attr> {
+        self.shared.check_allowed_of("setattr", ino).await?;
         // A size goes with bytes, whose upload keeps the name as it is.
         let _name = match change.size {
             None => self.shared.settle_here(ino).await?,
@@ -338,10 +379,12 @@ impl Namespace for Bucket {
         target: &[u8],
         owner: Owner,
     ) -> Result<Entry> {
+        self.shared.check_allowed("symlink", parent).await?;
         self.shared.symlink((parent, name), target, owner).await
     }
 
     async fn copy_over_link(&self, link: Ino, file: Ino) -> Result<()> {
+        self.shared.check_allowed_of("copy over a link", link).await?;
         self.shared.copy_over_link(link, file).await
     }
 
@@ -352,6 +395,7 @@ impl Namespace for Bucket {
         special: Special,
         node: NewNode,
     ) -> Result<Entry> {
+        self.shared.check_allowed("mknod", parent).await?;
         self.shared.mknod((parent, name), special, node).await
     }
 
@@ -369,11 +413,13 @@ impl Namespace for Bucket {
     }
 
     async fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+        self.shared.check_allowed_of("setxattr", ino).await?;
         let _name = self.shared.settle_here(ino).await?;
         self.shared.set_xattr(ino, name, value, mode).await
     }
 
     async fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        self.shared.check_allowed_of("removexattr", ino).await?;
         let _name = self.shared.settle_here(ino).await?;
         self.shared.remove_xattr(ino, name).await
     }

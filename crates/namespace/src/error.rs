@@ -48,6 +48,9 @@ pub enum ErrorKind {
     /// More attributes than a node can have.
     #[error("attributes too large")]
     AttributesTooLarge,
+    /// The store takes no changes there.
+    #[error("read-only")]
+    ReadOnly,
     /// Something that a node of this kind, or under this name, does not allow.
     #[error("not permitted")]
     NotPermitted,
@@ -93,6 +96,11 @@ impl Error {
             subject: source.key.to_string(),
             source: Some(Box::new(source)),
         }
+    }
+
+    /// Whether the store refuses whom it knows.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is_refusal())
     }
 
     /// The same error for one more of those who waited for the same answer.

@@ -14,7 +14,7 @@ mod users;
 
 pub use bucket::{
     AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, LeftChange,
-    Returns, Shows, check_attributes,
+    Refusal, Returns, Shows, Top, TryWrite, check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
@@ -59,6 +59,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
 
     /// The entries of the folder `dir` as they come in, no older than the time to live.
     async fn listing(&self, dir: Ino) -> Result<Listing>;
+
+    /// Fails if the file `ino` may not be changed, as far as that can be told before it is.
+    async fn check_allowed(&self, ino: Ino) -> Result<()> {
+        let _ = ino;
+        Ok(())
+    }
 
     /// Makes an empty file that exists on this mount at once and in the bucket once published.
     async fn create(&self, parent: Ino, name: &Name, node: NewNode) -> Result<Entry>;

@@ -67,7 +67,7 @@ impl Suited {
 
     /// `Changed` unless `condition` holds of `key` now.
     async fn look(&self, op: &'static str, key: &Key, condition: &Condition) -> Result<()> {
-        let there = match self.inner.head(key).await {
+        let there = match self.head(key).await {
             Ok(meta) => Some(meta.version),
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -78,6 +78,31 @@ impl Suited {
             (Condition::Absent, Some(_)) | (Condition::Is(_), None) => false,
         };
         if holds { Ok(()) } else { Err(Error::new(ErrorKind::Changed, op, key)) }
+    }
+}
+
+impl Suited {
+    /// What came of a look at `key`. To whom it lets list on a condition only, as below a prefix, S3 does not say that
+    /// an object is not there, but refuses to show it: a listing of it may tell.
+    async fn seen<T>(&self, key: &Key, seen: Result<T>) -> Result<T> {
+        let error = match seen {
+            Err(error) if error.is_refusal() && !key.as_bytes().is_empty() => error,
+            seen => return seen,
+        };
+        // Elsewhere it may be on any page.
+        if self.personality().naming.order != ListOrder::Keys {
+            return Err(error);
+        }
+        let (prefix, start_after, continuation) = (key.clone(), None, None);
+        let request =
+            ListRequest { prefix, delimited: false, start_after, continuation, entries_max: 1 };
+        match self.inner.list(&request).await {
+            Ok(page) if page.entries.iter().all(|entry| entry.key() != key) => {
+                Err(Error::new(ErrorKind::NotFound, error.op, key))
+            }
+            Err(failed) if matches!(failed.kind, ErrorKind::Transient { .. }) => Err(failed),
+            Ok(_) | Err(_) => Err(error),
+        }
     }
 }
 
@@ -106,7 +131,7 @@ impl Remote for Suited {
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {
-        self.inner.head(key).await
+        self.seen(key, self.inner.head(key).await).await
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
@@ -119,7 +144,7 @@ impl Remote for Suited {
         unless: Option<&Version>,
         bytes_max: u64,
     ) -> Result<Fresh> {
-        self.inner.get_whole(key, unless, bytes_max).await
+        self.seen(key, self.inner.get_whole(key, unless, bytes_max).await).await
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {

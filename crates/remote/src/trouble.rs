@@ -1,6 +1,6 @@
 //! What a provider said of a failure, and what a person can do about it.
 
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// What a person should look at when a store cannot be used at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,11 @@ impl Error {
     /// What a person should look at.
     pub fn trouble(&self) -> Trouble {
         self.provider_error().map_or(Trouble::Other, |error| error.trouble)
+    }
+
+    /// Whether the store does not let somebody do this whom it knows: it may let him do other things.
+    pub fn is_refusal(&self) -> bool {
+        self.kind == ErrorKind::Denied && !self.trouble().is_of_credentials()
     }
 
     /// The provider's own words, if it was a provider that failed.

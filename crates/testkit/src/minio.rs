@@ -21,6 +21,20 @@ const READS_ONLY: &str = r#"{"Version": "2012-10-17", "Statement": [{"Effect": "
     "Action": ["s3:GetBucketLocation", "s3:ListBucket", "s3:GetObject"],
     "Resource": ["arn:aws:s3:::*"]}]}"#;
 
+/// What institutes hand out: a prefix of a bucket that many share.
+const OF_PREFIX: &str = r#"{"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": ["arn:aws:s3:::BUCKET"],
+     "Condition": {"StringLike": {"s3:prefix": ["PREFIX/*"]}}},
+    {"Effect": "Allow", "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+     "Resource": ["arn:aws:s3:::BUCKET/PREFIX/*"]}]}"#;
+
+/// A bucket that all may read, with a prefix for each who writes.
+const WRITES_PREFIX: &str = r#"{"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": ["arn:aws:s3:::BUCKET"]},
+    {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::BUCKET/*"]},
+    {"Effect": "Allow", "Action": ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
+     "Resource": ["arn:aws:s3:::BUCKET/PREFIX/*"]}]}"#;
+
 /// A running store.
 #[derive(Debug)]
 pub struct MinIo {
@@ -105,14 +119,31 @@ impl MinIo {
 
     /// One of that name.
     pub fn reader_called(&self, name: &str) -> Login {
-        let login = Login { user: name.into(), secret: "quayfs-reads-only".into() };
-        self.mc(&["admin", "user", "add", "it", &login.user, &login.secret]).ok();
         // The server's own policy of that kind does not let its holder list a bucket.
-        let policy = self.folder.join("reads-only.json");
-        std::fs::write(&policy, READS_ONLY).expect("the scratch disk takes a file");
-        let policy = policy.to_str().expect("a plain path");
-        self.mc(&["admin", "policy", "create", "it", "reads-only", policy]).ok();
-        let attach = ["admin", "policy", "attach", "it", "reads-only", "--user", &login.user];
+        self.login(name, "reads-only", READS_ONLY)
+    }
+
+    /// A login that may list, read and write what is below `prefix` of the bucket `bucket`, and nothing else.
+    pub fn of_prefix(&self, bucket: &str, prefix: &str) -> Login {
+        let policy = OF_PREFIX.replace("BUCKET", bucket).replace("PREFIX", prefix);
+        self.login(&format!("only-{bucket}"), &format!("only-{bucket}"), &policy)
+    }
+
+    /// A login that may list and read the bucket `bucket`, and write what is below `prefix` of it.
+    pub fn writer_of_prefix(&self, bucket: &str, prefix: &str) -> Login {
+        let policy = WRITES_PREFIX.replace("BUCKET", bucket).replace("PREFIX", prefix);
+        self.login(&format!("writes-{bucket}"), &format!("writes-{bucket}"), &policy)
+    }
+
+    /// A login called `user` that may do what the policy called `policy` says.
+    fn login(&self, user: &str, policy: &str, says: &str) -> Login {
+        let login = Login { user: user.into(), secret: "quayfs-secret-of-tests".into() };
+        self.mc(&["admin", "user", "add", "it", &login.user, &login.secret]).ok();
+        let file = self.folder.join(format!("{policy}.json"));
+        std::fs::write(&file, says).expect("the scratch disk takes a file");
+        let file = file.to_str().expect("a plain path");
+        self.mc(&["admin", "policy", "create", "it", policy, file]).ok();
+        let attach = ["admin", "policy", "attach", "it", policy, "--user", &login.user];
         let attached = self.mc(&attach);
         // Another test of this process may have attached it.
         let attached_before = attached.stderr.contains("already");

@@ -135,6 +135,7 @@ fn of_namespace(kind: namespace::ErrorKind) -> Errno {
         Kind::NoAttribute => Errno::ENODATA,
         Kind::AttributesTooLarge => Errno::ENOSPC,
         Kind::NotPermitted => Errno::EPERM,
+        Kind::ReadOnly => Errno::EROFS,
         Kind::Invalid => Errno::EINVAL,
         Kind::Journal(LedgerFailed::Full) => Errno::ENOSPC,
         Kind::Journal(LedgerFailed::Io) => Errno::EIO,

@@ -1,13 +1,13 @@
 //! The launcher that Nextflow starts tasks with: what is in the bucket when a task has ended, and in which order.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use testkit::{
-    Bucket, Cloud, Emulator, Finished, MinIo, Plan, Scratch, mounted_at, noise, run, wait,
+    Bucket, Cloud, Emulator, Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, run, wait,
 };
 
 const WITHIN: Duration = Duration::from_mins(1);
@@ -25,9 +25,17 @@ pub(crate) struct Launcher {
 impl Launcher {
     pub(crate) fn of(bucket: &Bucket<'_>) -> Launcher {
         let place = Scratch::new();
+        Launcher::with(Plan::of(bucket), bucket, place)
+    }
+
+    /// One that has the keys of `login`.
+    pub(crate) fn by(login: &Login, bucket: &Bucket<'_>) -> Launcher {
+        Launcher::with(Plan::of(bucket).login(login), bucket, Scratch::new())
+    }
+
+    fn with(plan: Plan, bucket: &Bucket<'_>, place: Scratch) -> Launcher {
         let (top, tools) = (place.path().join("fusion"), place.folder("tools"));
         symlink(testkit::quayfs(), tools.join("fusion")).unwrap();
-        let plan = Plan::of(bucket);
         let state = plan.state().to_str().unwrap().to_owned();
         let plan = plan
             .env("AWS_ENDPOINT_URL", bucket.endpoint())
@@ -59,8 +67,24 @@ impl Launcher {
 
     /// Puts a script into the folder of the task as Nextflow does, with the lines that name its inputs and
     /// outputs, and starts it as Nextflow does.
-    fn task(&self, bucket: &Bucket<'_>, outputs: &[&str], stage: &str, body: &str) -> Command {
-        let work = self.work(bucket);
+    pub(crate) fn task(
+        &self,
+        bucket: &Bucket<'_>,
+        outputs: &[&str],
+        stage: &str,
+        body: &str,
+    ) -> Command {
+        self.task_in(bucket, WORK, (outputs, stage, body))
+    }
+
+    /// As [`Launcher::task`], in the folder with the key `folder`.
+    pub(crate) fn task_in(
+        &self,
+        bucket: &Bucket<'_>,
+        folder: &str,
+        (outputs, stage, body): (&[&str], &str, &str),
+    ) -> Command {
+        let work = self.top().join(store(bucket)).join(bucket.name()).join(folder);
         let outputs: Vec<String> = outputs.iter().map(|name| format!("### - '{name}'\n")).collect();
         let outputs = outputs.concat();
         let stage = stage
@@ -71,7 +95,7 @@ impl Launcher {
              cd {}\nnxf_stage\n{body}\n",
             work.display()
         );
-        bucket.put(&format!("{WORK}/.command.run"), script.as_bytes());
+        bucket.put(&format!("{folder}/.command.run"), script.as_bytes());
         let mut command = self.plan.other_command(self.program().as_os_str());
         command.arg("bash").arg(work.join(".command.run")).env("FUSION_WORK", &work);
         command
@@ -257,6 +281,31 @@ fn outputs_that_are_links_are_objects_also_where_the_buckets_are_reached_through
     for (name, want) in [("one.out", "input"), ("all.out/in.txt", "input"), ("self.out", ".")] {
         assert_eq!(get(&bucket, name).as_deref(), Some(want), "{name}");
     }
+}
+
+#[test]
+fn the_folder_of_a_task_speaks_of_its_outputs_as_they_are() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/in.txt", b"input");
+    bucket.put("data/sub/deep.txt", b"deep");
+    let launcher = Launcher::of(&bucket);
+    let stage = "    ln -s TOP/data/in.txt in.txt\n    ln -s TOP/data folder";
+    let body = "echo 'echo made' > made.sh; chmod 750 made.sh; ln -s in.txt one.out; ln -s made.sh two.out\n\
+                ln -s folder all; ln -s in.txt no-output; echo 1 > out.txt; mkdir sub; mv out.txt sub/\n\
+                ln -s sub/out.txt three.out; echo 2 > gone; rm gone";
+    let ran = launcher.run(&bucket, &["*.out", "all", "sub"], stage, body);
+    assert!(ran.status.success(), "{}", ran.report());
+    let mut fsck = launcher.plan().command(["fsck", "--json", "--cache-dir"]);
+    fsck.arg(launcher.plan().state()).arg(bucket.url()).arg("--endpoint").arg(bucket.endpoint());
+    let checked = run(&mut fsck, WITHIN);
+    let found: serde_json::Value = serde_json::from_str(checked.ok()).unwrap();
+    assert_eq!(found["bucket"]["flaws"], serde_json::json!([]), "{found}");
+    let mount = Plan::of(&bucket).mount();
+    let mode = |name: &str| {
+        fs::metadata(mount.join(format!("{WORK}/{name}"))).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("made.sh"), mode("two.out"), mode("one.out")), (0o750, 0o750, 0o644));
+    mount.umount();
 }
 
 #[test]

@@ -54,6 +54,7 @@ mod passthrough;
 mod permission;
 mod posix;
 mod power_cuts;
+mod prefix_logins;
 mod programs;
 mod promises;
 mod quick_starts;

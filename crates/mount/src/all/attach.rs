@@ -17,6 +17,7 @@ use crate::location::Location;
 use crate::tag::Tag;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
+use crate::writes::Company;
 
 /// Names of buckets that are remembered, those that were not found among them.
 const PLACES_MAX: usize = 4096;
@@ -135,7 +136,9 @@ impl Attach {
             config.authorities = self.authorities.clone();
         }
         let mut notices = Vec::new();
-        let assembled = assemble::assemble(&config, self.common.clone(), &mut notices).await;
+        let assembled =
+            assemble::assemble((&config, Company::AllBuckets), self.common.clone(), &mut notices)
+                .await;
         let assembled = assembled.map_err(|error| Refusal::of(&error))?;
         for notice in notices {
             tracing::warn!(%location, ?notice, "attached");

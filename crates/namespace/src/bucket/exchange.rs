@@ -46,8 +46,8 @@ impl Shared {
             if folders != [&one, &other].map(is_prefix) || keys::is_chunk_name(to.1) {
                 return Err(Error::name(ErrorKind::Invalid, OP, to.1).into());
             }
-            let between =
-                Key::from(format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one)).as_str());
+            let between = format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one));
+            let between = self.hidden_beside(&one, &between);
             Exchange { between: alike(&between, &one), one, other }
         };
         let departures = [one, other].map(|ino| self.departs(ino));

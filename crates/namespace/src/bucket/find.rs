@@ -16,6 +16,7 @@ use super::listing::There;
 use super::look::Marked;
 use super::looks::Source;
 use super::nodes::{Kind, Node, Place};
+use super::options::Top;
 use super::outage::Advice;
 use super::shared::{Shared, State};
 use super::tree::Tree;
@@ -146,6 +147,29 @@ impl Shared {
             Step::Known(found) => return Ok(Answer::Found(found)),
             Step::Ask(ask, prefix) => (ask, prefix),
         };
+        if let Some(found) = self.look_on_pages(op, (parent, name), (ask, belief)).await? {
+            return Ok(Answer::Found(found));
+        }
+        match self.ask_about(op, (parent, name), &prefix).await {
+            // Who may list a folder by its names may be allowed nothing else there.
+            Err(error) if error.is_refusal() && self.is_sorted() => {
+                let scope = Scope::From(name.clone());
+                match self.found_on_page(op, (parent, name), scope).await {
+                    Ok(Some(found)) => Ok(Answer::Found(found)),
+                    Ok(None) | Err(_) => Err(error),
+                }
+            }
+            asked => asked,
+        }
+    }
+
+    /// Looks for a name as `ask` says, where that is on pages of the folder. `None` if they do not tell.
+    async fn look_on_pages(
+        self: &Arc<Self>,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        (ask, belief): (Ask, Belief),
+    ) -> Result<Option<Option<Ino>>> {
         let scope = match ask {
             Ask::One => None,
             Ask::OneBeforePage => {
@@ -157,33 +181,47 @@ impl Shared {
                 let times = (self.clock.monotonic(), self.options.metadata_ttl);
                 let known = self.state().tree.known((parent, name), times, belief);
                 if let Known::Present(ino) = known {
-                    return Ok(Answer::Found(Some(ino)));
+                    return Ok(Some(Some(ino)));
                 }
                 Some(Scope::First)
             }
-            Ask::PageFrom => match self.remote.personality().naming.order {
-                ListOrder::Keys => Some(Scope::From(name.clone())),
-                // No page begins with a name where keys have no order.
-                ListOrder::Folded | ListOrder::Unsorted => None,
-            },
+            // No page begins with a name where keys have no order.
+            Ask::PageFrom => self.is_sorted().then(|| Scope::From(name.clone())),
         };
-        if let Some(scope) = scope {
-            let answer = self.pages(op, parent, scope).await?;
-            self.answered();
-            let covers = answer.range.as_ref().is_some_and(|range| range.covers(name));
-            let state = self.state();
-            match state.tree.child(parent, name) {
-                Some(ino) if covers && !state.tree.is_doubtful(ino) => {
-                    return Ok(Answer::Found(Some(ino)));
-                }
-                // Else it was told of and is forgotten already, for want of room.
-                None if covers && state.tree.covered(parent, name) => {
-                    return Ok(Answer::Found(None));
-                }
-                Some(_) | None => {}
-            }
+        match scope {
+            Some(scope) => match self.found_on_page(op, (parent, name), scope).await {
+                // The name may be on the way to what may be listed.
+                Err(error) if error.kind == ErrorKind::Remote(RemoteErrorKind::Denied) => Ok(None),
+                found => found,
+            },
+            None => Ok(None),
         }
-        self.ask_about(op, (parent, name), &prefix).await
+    }
+
+    fn is_sorted(&self) -> bool {
+        match self.remote.personality().naming.order {
+            ListOrder::Keys => true,
+            ListOrder::Folded | ListOrder::Unsorted => false,
+        }
+    }
+
+    /// What a page tells of a name; `None` if it does not.
+    async fn found_on_page(
+        self: &Arc<Self>,
+        op: &'static str,
+        (parent, name): (Ino, &Name),
+        scope: Scope,
+    ) -> Result<Option<Option<Ino>>> {
+        let answer = self.pages(op, parent, scope).await?;
+        self.answered();
+        let covers = answer.range.as_ref().is_some_and(|range| range.covers(name));
+        let state = self.state();
+        Ok(match state.tree.child(parent, name) {
+            Some(ino) if covers && !state.tree.is_doubtful(ino) => Some(Some(ino)),
+            // Else it was told of and is forgotten already, for want of room.
+            None if covers && state.tree.covered(parent, name) => Some(None),
+            Some(_) | None => None,
+        })
     }
 
     /// Makes sure that what is remembered of `ino` is at most the time to live old.
@@ -232,6 +270,9 @@ impl Shared {
     }
 
     async fn freshen_root(&self, op: &'static str) -> Result<()> {
+        if self.options.top == Top::OnTheWay {
+            return Ok(());
+        }
         self.heard(self.freshen(op, &Key::from(""), Want::One(OWN)).await)
     }
 
@@ -265,6 +306,9 @@ impl Shared {
             }
             Known::Unknown => {
                 let folder = state.tree.folder_mut(parent).expect("it has a prefix");
+                if folder.on_the_way {
+                    return Ok(Step::Ask(Ask::One, prefix));
+                }
                 let times = (now, ttl.max(SOON_MIN));
                 Ok(Step::Ask(folder.interest.ask(name, times, &mut state.bets), prefix))
             }
@@ -286,6 +330,12 @@ impl Shared {
                 let folder = self.shows_any(op, &keys::folder(prefix, name)).await?;
                 let there = if folder { There::Folder } else { There::Nothing };
                 (vec![(name.clone(), there)], Marked::No)
+            }
+            Meant::Part(part) | Meant::Beside(part)
+                if self.state().uncounted().tree.is_on_the_way(prefix) =>
+            {
+                let asked = self.ask_about_part(op, prefix, &part).await;
+                asked.map_err(|error| not_taken(op, name, error))?
             }
             Meant::Part(part) | Meant::Beside(part) => {
                 // What is said of the object, or of the folder, is in the same place mostly.

@@ -44,6 +44,8 @@ pub(super) enum There {
     File(Seen),
     /// Objects whose keys go on with a slash.
     Folder,
+    /// Nobody may look: there may be a way to what is below it.
+    OnTheWay,
 }
 
 /// What pages told about a folder.
@@ -107,7 +109,7 @@ impl Told {
         let object = if let Some(name) = keys::name(prefix, part, Company::Alone) {
             match self.names.insert(name, (There::Folder, as_of)) {
                 Some((There::File(seen), as_of)) => Some((seen, as_of)),
-                Some((There::Folder | There::Nothing, _)) | None => None,
+                Some((There::Folder | There::OnTheWay | There::Nothing, _)) | None => None,
             }
         } else {
             if keys::name(prefix, part, Company::Folder).is_some() {

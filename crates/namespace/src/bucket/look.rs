@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use base::Name;
+use base::{Ino, Name};
 use remote::{Entry, ErrorKind as RemoteErrorKind, Key, ListRequest};
 
 use super::keys::{self, Company};
 use super::listing::{self, Seen, There, Told};
 use super::shared::Shared;
+use super::tree::Tree;
 use crate::{Error, Result};
 
 /// How many hidden objects are expected in a folder.
@@ -20,6 +21,17 @@ pub(super) enum Marked {
     No,
 }
 
+/// What can be told of a name.
+#[derive(Debug)]
+enum Sight {
+    /// The object, and the beginning of what is below it.
+    Seen(Option<Seen>, Vec<Entry>),
+    /// Nothing is below it, and whether it is there nobody may know: it may be filled.
+    Empty,
+    /// Nothing.
+    OnTheWay,
+}
+
 /// What the bucket has below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LookBelow {
@@ -30,6 +42,21 @@ pub(super) struct LookBelow {
     pub(super) stub: Option<Key>,
     /// Keys beyond the marker.
     pub(super) others: bool,
+}
+
+/// What is told of `part` in the folder `prefix`, and of nothing beside it.
+fn alone(prefix: &Key, part: &[u8], there: &There) -> Vec<(Name, There)> {
+    let name = keys::name(prefix, part, Company::Alone);
+    name.into_iter().map(|name| (name, there.clone())).collect()
+}
+
+impl Tree {
+    /// Whether nobody may look into the folder `prefix`.
+    pub(super) fn is_on_the_way(&self, prefix: &Key) -> bool {
+        let is_passed = |dir| self.folder(dir).is_some_and(|folder| folder.on_the_way);
+        // Such a folder is in another one, or is the top.
+        is_passed(Ino::ROOT) && self.folder_at(prefix).is_some_and(is_passed)
+    }
 }
 
 impl Shared {
@@ -45,7 +72,17 @@ impl Shared {
         let below = object.join(b"/");
         let (object, folder) =
             futures::join!(self.look_at(op, &object, part), self.first_below(op, &below, 1));
-        let (object, folder) = (object?, folder?);
+        let (object, folder) = match (object, folder) {
+            (Ok(object), Ok(folder)) => (object, folder),
+            (object, folder) => match self
+                .as_far_as_seen(op, (prefix, part), object, folder)
+                .await?
+            {
+                Sight::Seen(object, folder) => (object, folder),
+                Sight::Empty => return Ok((alone(prefix, part, &There::Folder), Marked::No)),
+                Sight::OnTheWay => return Ok((alone(prefix, part, &There::OnTheWay), Marked::No)),
+            },
+        };
         let is_stub = object.as_ref().is_some_and(Seen::is_stub);
         let object = object.filter(|_| !is_stub);
         let marked = match folder.first() {
@@ -66,6 +103,45 @@ impl Shared {
         let told = [(is(Company::Alone), name), (is(Company::Folder), beside)];
         let told = told.into_iter().filter_map(|(name, there)| Some((name?, there)));
         Ok((told.collect(), marked))
+    }
+
+    /// What can be told of `part` in the folder `prefix` of which something may not be looked at.
+    async fn as_far_as_seen(
+        &self,
+        op: &'static str,
+        (prefix, part): (&Key, &[u8]),
+        object: Result<Option<Seen>>,
+        below: Result<Vec<Entry>>,
+    ) -> Result<Sight> {
+        let is_passed = self.state().uncounted().tree.is_on_the_way(prefix);
+        match (object, below) {
+            (Err(error), _) | (_, Err(error)) if !error.is_refusal() || self.has_real_folders() => {
+                Err(error)
+            }
+            (Ok(object), Ok(below)) => Ok(Sight::Seen(object, below)),
+            // What is below it is enough for a folder.
+            (Err(_), Ok(below)) if !below.is_empty() => Ok(Sight::Seen(None, below)),
+            (Ok(Some(object)), Err(_)) => Ok(Sight::Seen(Some(object), Vec::new())),
+            (Ok(None) | Err(_), Err(error)) => {
+                if is_passed {
+                    Ok(Sight::OnTheWay)
+                } else {
+                    Err(error)
+                }
+            }
+            (Err(error), Ok(_)) => {
+                let request = listing::below(&prefix.join(part), 1);
+                let is_it = |entry: &Entry| *entry.key() == prefix.join(part);
+                match self.remote.list(&request).await {
+                    Ok(page) if page.entries.iter().any(is_it) => Err(error),
+                    Ok(_) => Ok(Sight::Seen(None, Vec::new())),
+                    // An empty folder that may be filled.
+                    Err(refused) if refused.is_refusal() && is_passed => Ok(Sight::Empty),
+                    Err(refused) if refused.is_refusal() => Err(error),
+                    Err(failed) => Err(Error::remote(op, failed)),
+                }
+            }
+        }
     }
 
     /// The object `key`, whose last part is `part`, if it is there as a file.

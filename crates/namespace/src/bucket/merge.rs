@@ -80,6 +80,12 @@ pub(super) fn verdict(here: Here<'_>, there: &There) -> Verdict {
                 Verdict::Replace
             }
         },
+        There::OnTheWay => match here {
+            Here::Nothing => Verdict::Add,
+            Here::Folder { .. } => Verdict::Refresh,
+            // What was seen once counts for more than that it may not be seen now.
+            Here::Unpublished | Here::File { .. } => Verdict::Keep,
+        },
         There::Folder => match here {
             Here::Nothing => Verdict::Add,
             // Its object may still be there; the answer tells of that under its new name.

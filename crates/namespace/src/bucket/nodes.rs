@@ -27,6 +27,9 @@ pub(super) struct Node {
     pub(super) xattrs: Option<Arc<Xattrs>>,
 }
 
+/// A folder that nobody may look into can be passed, and no more.
+const MODE_ON_THE_WAY: u16 = 0o111;
+
 /// What is told of a node by others than a listing.
 #[derive(Clone, Debug)]
 pub(super) struct Outfit {
@@ -128,6 +131,8 @@ pub(super) struct Folder {
     pub(super) folders: u32,
     /// Whether the bucket has its marker, as far as we know.
     pub(super) marker: bool,
+    /// Whether nobody may look into it, so that it is only a way to what is below it.
+    pub(super) on_the_way: bool,
     /// What was told of its names.
     pub(super) windows: Windows,
     pub(super) interest: Interest,
@@ -180,8 +185,13 @@ impl Node {
             Place::Root | Place::Named { .. } => links,
             Place::Unlinked | Place::Replaced => 0,
         };
-        let Looks { mode, owner, atime, mtime, ctime, source: _, said: _, is_timed: _ } =
+        let Looks { mode: said, owner, atime, mtime, ctime, source: _, said: _, is_timed: _ } =
             self.looks;
+        let mode = if self.as_folder().is_some_and(|folder| folder.on_the_way) {
+            MODE_ON_THE_WAY
+        } else {
+            said
+        };
         Attr {
             ino,
             kind,

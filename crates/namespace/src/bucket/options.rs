@@ -29,6 +29,17 @@ pub struct BucketOptions {
     pub nodes: Share,
     /// Makes the names of hidden objects others than those of other mounts.
     pub seed: u64,
+    /// What may be asked of the mounted folder itself.
+    pub top: Top,
+}
+
+/// What may be asked of the mounted folder itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Top {
+    /// What is in it.
+    Listed,
+    /// Nothing: it is only on the way to what is below it.
+    OnTheWay,
 }
 
 /// When a change of names returns.
@@ -82,6 +93,7 @@ impl Default for BucketOptions {
             foresight: Foresight::None,
             nodes: Share::whole(1_000_000),
             seed: 0,
+            top: Top::Listed,
         }
     }
 }

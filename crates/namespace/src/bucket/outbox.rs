@@ -246,6 +246,7 @@ fn may_pass(error: &Error) -> bool {
         | ErrorKind::NotPermitted
         | ErrorKind::Invalid
         | ErrorKind::Unsupported
+        | ErrorKind::ReadOnly
         | ErrorKind::NameTooLong => false,
     }
 }

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use remote::Remote;
 use tokio::sync::{Notify, Semaphore};
 
+use super::allowed::Allowed;
 use super::ask::Bets;
 use super::carries::Carries;
 use super::changes::Changes;
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub(super) users: OnceLock<Weak<dyn Users>>,
     pub(super) unlinked: Copies,
     pub(super) carries: Carries,
+    /// Where changes are taken, if not everywhere.
+    pub(super) allowed: OnceLock<Allowed>,
     /// How many changes of names may still be gone on with while the store fails.
     pub(super) rests: Arc<Semaphore>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Ino, Name};
-use remote::{Condition, ErrorKind as RemoteErrorKind, Key};
+use remote::{Condition, ErrorKind as RemoteErrorKind, Key, Version};
 
 use super::form::Form;
 use super::nodes::{Kind, Place, Stored};
@@ -38,15 +38,19 @@ impl Shared {
         let original = self.stored(file, |form| matches!(form, Form::Plain))?;
         let condition = Condition::Is(replaced.version);
         let copied = self.remote.copy(original.original(), &replaced.key, &condition).await;
-        if let Err(error) = copied {
-            let is_lost =
-                matches!(error.kind, RemoteErrorKind::Changed | RemoteErrorKind::NotFound);
-            if !is_lost || !self.is_there(&original, &replaced.key).await? {
-                return Err(Error::remote(OP, error));
+        let copy = match copied {
+            Ok(copy) => copy,
+            Err(error) => {
+                let is_lost =
+                    matches!(error.kind, RemoteErrorKind::Changed | RemoteErrorKind::NotFound);
+                let found =
+                    if is_lost { self.copy_of(&original, &replaced.key).await? } else { None };
+                found.ok_or_else(|| Error::remote(OP, error))?
             }
-        }
-        // Whoever looks the name up asks the bucket, as after a change by others: what the object is, and what
-        // is said of it, are there with it.
+        };
+        // Or the folder would go on to speak of the link, and each listing would have to ask what is there now.
+        self.line_is_copied(file, (&replaced.key, copy));
+        // Whoever looks the name up asks the bucket, as after a change by others.
         let mut state = self.state();
         state.tree.detach(link, &Place::Replaced);
         if let Some(folder) = state.tree.folder_mut(parent) {
@@ -56,15 +60,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the object `key` is a copy of `original`: of one whose answer was lost.
-    async fn is_there(&self, original: &Stored, key: &Key) -> Result<bool> {
+    /// The version of the object `key`, if that is a copy of `original`: of one whose answer was lost.
+    async fn copy_of(&self, original: &Stored, key: &Key) -> Result<Option<Version>> {
         let (from, to) = futures::join!(self.remote.head(&original.key), self.remote.head(key));
-        let (Ok(from), Ok(to)) = (from, to) else { return Ok(false) };
+        let (Ok(from), Ok(to)) = (from, to) else { return Ok(None) };
         if from.version != original.version {
-            return Ok(false);
+            return Ok(None);
         }
         let is_copy = self.is_copy((&original.key, &from), (key, &to)).await;
-        is_copy.map_err(|error| Error::remote(OP, error))
+        let is_copy = is_copy.map_err(|error| Error::remote(OP, error))?;
+        Ok(is_copy.then_some(to.version))
     }
 
     /// The object of `ino`, if that is of the wanted form.

@@ -189,7 +189,10 @@ impl Tree {
                 Here::Unpublished
             }
             // Looking through all that is below is for the rare folder that is gone.
-            Kind::Folder(_) if *there != There::Folder && self.unpublished_below(ino) => {
+            Kind::Folder(_)
+                if !matches!(there, There::Folder | There::OnTheWay)
+                    && self.unpublished_below(ino) =>
+            {
                 Here::Folder { below: Below::Unpublished }
             }
             Kind::Folder(_) => Here::Folder { below: Below::Published },
@@ -200,10 +203,12 @@ impl Tree {
         let Ok(prefix) = self.prefix("lookup", dir) else { return };
         let (kind, outfit) = match there {
             There::Nothing => return,
-            There::Folder => (
-                Kind::Folder(Folder::default()),
-                self.folder_outfit(&keys::folder(&prefix, name), &prefix),
-            ),
+            There::Folder | There::OnTheWay => {
+                let on_the_way = there == There::OnTheWay;
+                let folder = Folder { on_the_way, ..Folder::default() };
+                let outfit = self.folder_outfit(&keys::folder(&prefix, name), &prefix);
+                (Kind::Folder(folder), outfit)
+            }
             There::File(seen) => {
                 let outfit = self.outfit(&prefix, name, &seen);
                 (Kind::File(Tree::file_seen(keys::file(&prefix, name), seen, &outfit)), outfit)
@@ -260,6 +265,9 @@ impl Tree {
             _ => None,
         };
         let node = self.node_mut(ino).expect("it was there just now");
+        if let Kind::Folder(folder) = &mut node.kind {
+            folder.on_the_way = *there == There::OnTheWay;
+        }
         if let (Kind::File(file), There::File(seen)) = (&mut node.kind, there)
             && file.taken_in.as_ref().is_none_or(|(version, _)| *version != seen.version)
         {

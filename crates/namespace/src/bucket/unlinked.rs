@@ -131,7 +131,8 @@ impl Shared {
 
     /// A key for what is only to be seen by us.
     fn hidden_key(&self, stored: &Stored) -> Key {
-        Key::from(format!("{HIDDEN_PREFIX}{}", self.random_name(&stored.key)).as_str())
+        let hidden = format!("{HIDDEN_PREFIX}{}", self.random_name(&stored.key));
+        self.hidden_beside(&stored.key, &hidden)
     }
 
     /// A name that no other mount, of whatever host, makes for anything.

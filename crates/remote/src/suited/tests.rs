@@ -67,6 +67,28 @@ async fn a_condition_that_the_store_does_not_know_is_looked_after_here_from_then
 }
 
 #[tokio::test]
+async fn what_is_not_there_is_told_from_what_may_not_be_seen_where_a_listing_tells() {
+    const HIDDEN: &str =
+        "403 No\r\n\r\n<Error><Code>AccessDenied</Code><Message>no</Message></Error>";
+    const HIDDEN_HEAD: &str = "403 No\r\n\r\n";
+    const EMPTY: &str =
+        "200 OK\r\n\r\n<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+    const LISTED: &str = "200 OK\r\n\r\n<ListBucketResult><IsTruncated>false</IsTruncated><Contents>\
+        <Key>team/a</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>\"1\"</ETag>\
+        <Size>1</Size></Contents></ListBucketResult>";
+    let key = Key::from("team/a");
+    for (listed, want) in
+        [(EMPTY, ErrorKind::NotFound), (LISTED, ErrorKind::Denied), (HIDDEN, ErrorKind::Denied)]
+    {
+        let server = Recording::start(&[HIDDEN_HEAD, listed, HIDDEN, listed]).await;
+        let (store, _) = suited(&server).await;
+        assert_eq!(store.head(&key).await.unwrap_err().kind, want);
+        assert_eq!(store.get_whole(&key, None, 9).await.unwrap_err().kind, want);
+        assert_eq!(asked(&server), ["HEAD", "GET", "GET", "GET"]);
+    }
+}
+
+#[tokio::test]
 async fn an_upload_in_parts_is_ended_under_a_condition_that_is_looked_after_here() {
     let server = Recording::start(&[NOT_IMPLEMENTED, THERE, DONE, THERE]).await;
     let (store, learned) = suited(&server).await;

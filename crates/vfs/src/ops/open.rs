@@ -66,6 +66,10 @@ pub(crate) type Opener = (u32, bool);
 impl Vfs {
     /// Opens a file for the process `opener`.
     pub async fn open(self: Arc<Self>, ino: Ino, access: Access, opener: u32) -> Result<Opened> {
+        match access {
+            Access::Read => {}
+            Access::Write | Access::ReadWrite => self.namespace.check_allowed(ino).await?,
+        }
         let file = self.enter(ino).await?;
         self.wait_for_maker(&file).await;
         let opened = match self.open_entered(&file, (access, Opening::Found), opener) {

@@ -60,6 +60,18 @@ impl Shared {
         self.record_noted_or_log(OP, Ino::ROOT);
     }
 
+    /// What is said of the file `ino` is said of the object with the key `to`, too, which is a copy of it with the
+    /// version `copy`; what was said of another object there is void.
+    pub(in crate::bucket) fn line_is_copied(&self, ino: Ino, (to, copy): (&Key, Version)) {
+        let Some(entry) = entry_at(to) else { return };
+        {
+            let mut state = self.state();
+            let said = state.tree.said_of(ino).and_then(|(_, item)| item);
+            state.tree.note_line(entry, said.map(|item| Item { version: Some(copy), ..item }));
+        }
+        self.record_noted_or_log("copy over a link", ino);
+    }
+
     /// The name with the key, or prefix, `from` is no more: nothing is said of it.
     pub(in crate::bucket) fn line_leaves(&self, from: &Key) -> Result<()> {
         let Some(entry) = entry_at(from) else { return Ok(()) };

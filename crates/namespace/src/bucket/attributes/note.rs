@@ -313,6 +313,10 @@ impl Tree {
         item: Option<Item>,
         what: What,
     ) -> Option<Noted> {
+        if self.is_on_the_way(&prefix) {
+            // What may not be looked at is not changed.
+            return None;
+        }
         let books = self.books.as_mut()?;
         let due = books.due_in(what.delay());
         let number = books.next_number();

@@ -300,11 +300,7 @@ impl Shared {
             Err(error) if error.kind == RemoteErrorKind::NotFound => Ok(Found::Nothing),
             // It may not be read, or is absurdly large: names are shown without it. Whose credentials are
             // refused learns nothing of what is there.
-            Err(error)
-                if error.kind == RemoteErrorKind::Unsupported
-                    || error.kind == RemoteErrorKind::Denied
-                        && !error.trouble().is_of_credentials() =>
-            {
+            Err(error) if error.kind == RemoteErrorKind::Unsupported || error.is_refusal() => {
                 tracing::warn!(%error, "a folder is shown without its attributes");
                 Ok(Found::Hidden)
             }

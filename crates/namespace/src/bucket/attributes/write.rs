@@ -127,7 +127,15 @@ impl Shared {
         }
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
         let _turn = turn.lock().await;
-        let written = self.write_in_turn(prefix).await;
+        let written = match self.write_in_turn(prefix).await {
+            // Who changes something there is told so; what is left is the times of folders.
+            Err(error) if error.is_refusal() && self.allowed.get().is_some() => {
+                tracing::debug!(folder = %prefix, %error, "attributes hold as long as the mount");
+                self.forget_noted(prefix);
+                Ok(())
+            }
+            written => written,
+        };
         let now = self.clock.monotonic();
         let mut state = self.state();
         if let Some(books) = &mut state.tree.books {
@@ -146,6 +154,18 @@ impl Shared {
             tracing::warn!(folder = %prefix, %error, "attributes have yet to get into the bucket");
         }
         written
+    }
+
+    /// What was noted here of the entries of a folder is not for the bucket.
+    fn forget_noted(&self, prefix: &Key) {
+        let noted: Changes = {
+            let state = self.state();
+            let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+            let pending = book.into_iter().flat_map(|book| &book.pending);
+            let noted = pending.filter(|(_, pending)| pending.origin == Origin::Now);
+            noted.map(|(label, pending)| (label.clone(), pending.clone())).collect()
+        };
+        self.settle(prefix, &noted);
     }
 
     async fn write_in_turn(&self, prefix: &Key) -> Result<()> {

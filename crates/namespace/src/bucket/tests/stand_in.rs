@@ -6,7 +6,7 @@ use remote::fake::{Fake, Op};
 
 use super::{Bench, name};
 use crate::bucket::Returns;
-use crate::{BucketOptions, ErrorKind, Namespace, Owner};
+use crate::{BucketOptions, ErrorKind, Namespace, Owner, SetAttr, check_attributes};
 
 /// A file of others, and a link to it that the bucket may not have yet.
 async fn bench() -> (Bench, Ino, Ino) {
@@ -34,6 +34,29 @@ async fn a_link_gives_way_to_a_copy_that_the_store_makes() {
     assert_eq!(other.lookup(Ino::ROOT, "link").await.unwrap().attr.kind, FileKind::File);
     let listed = other.bucket.list(Ino::ROOT).await.unwrap();
     assert!(listed.iter().all(|entry| entry.attr.kind == FileKind::File), "{listed:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_said_of_a_link_any_more_that_gave_way_and_what_is_said_of_the_file_is_said_of_its_copy()
+ {
+    for is_written in [false, true] {
+        let (bench, link, file) = bench().await;
+        if is_written {
+            bench.bucket.sync(None).await.unwrap();
+        }
+        let change = SetAttr { mode: Some(0o700), ..SetAttr::default() };
+        bench.bucket.set_attr(file, change).await.unwrap();
+        bench.bucket.copy_over_link(link, file).await.unwrap();
+        bench.bucket.sync(None).await.unwrap();
+        let checked = check_attributes(&bench.fake).await.unwrap();
+        assert_eq!((checked.objects, checked.flaws), (2, Vec::new()), "{is_written}");
+        let other = Bench::over(bench.fake.clone(), BucketOptions::default());
+        let before = bench.fake.calls(Op::Head);
+        let listed = other.bucket.list(Ino::ROOT).await.unwrap();
+        let modes: Vec<u16> = listed.iter().map(|entry| entry.attr.mode).collect();
+        assert_eq!(modes, [0o700, 0o700]);
+        assert_eq!(bench.fake.calls(Op::Head), before, "no object is asked what it is");
+    }
 }
 
 #[tokio::test]
