@@ -62,9 +62,8 @@ async fn a_person_is_told_what_is_wrong() {
     let nowhere = Some("http://127.0.0.1:1/devstoreaccount1".to_owned());
     for (options, want) in [
         (server.options("not-there"), Trouble::NoBucket),
-        // The emulator calls a wrong signature a lack of permission.
-        (with(wrong_key), Trouble::Denied),
-        (with(wrong_sas), Trouble::Denied),
+        (with(wrong_key), Trouble::BadCredentials),
+        (with(wrong_sas), Trouble::BadCredentials),
         (AzureOptions { endpoint: nowhere, ..there.clone() }, Trouble::Unreachable),
     ] {
         let azure = connect(&options);
