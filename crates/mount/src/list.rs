@@ -46,7 +46,7 @@ pub fn list() -> Result<Vec<Listed>, Error> {
         let answer = match said {
             Ok(status) => Answer::Status(Box::new(status)),
             Err(_) if is_others => Answer::Others,
-            Err(_) if fuse::is_dead(&entry.path) => Answer::Dead,
+            Err(Error::Dead { .. }) => Answer::Dead,
             Err(error) => Answer::Silent(error),
         };
         Listed { dir: entry.path, source: entry.source, owner: entry.owner, answer }

@@ -191,8 +191,10 @@ fn clear(dir: &Path, tell: &mut impl FnMut(Progress)) -> Result<(), Error> {
 /// now: who goes to what is waits for its daemon.
 pub fn clear_dead(dir: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    let is_ours = fuse::our_mount(dir).is_ok_and(|entry| entry.owner == Some(own));
-    if is_ours && fuse::is_dead(dir) {
+    let ours = fuse::our_mount(dir).ok().filter(|entry| entry.owner == Some(own));
+    // Whoever listens lives, be it that he does not answer: to ask his mount then would keep this process from ending.
+    let is_deaf = |entry: &MountEntry| Asked::new(entry, "status").is_err();
+    if ours.as_ref().is_some_and(is_deaf) && fuse::is_dead(dir) {
         // What cannot be taken away is as dead as before.
         let _ = clear(dir, &mut |_| {});
     }

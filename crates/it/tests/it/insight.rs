@@ -60,6 +60,11 @@ fn a_daemon_that_stands_still_is_said_not_to_answer() {
         };
         let commands = ["status", "umount", "sync", "warm", "evict", "pin", "unpin", "bench"];
         let asking = commands.map(|command| (command, ask(command)));
+        // It tells of all mounts, and ends although one of them does not.
+        let listed = run(&mut mount.plan().command(["list"]), WITHIN);
+        let place = mount.path().to_str().unwrap();
+        let line = listed.ok().lines().find(|line| line.contains(place)).unwrap();
+        assert!(line.contains("silent"), "{}", listed.report());
         asking.map(|(command, asked)| (command, asked.join().unwrap()))
     });
     signal("-CONT").ok();
