@@ -115,22 +115,22 @@ fn a_rename_that_was_over_before_a_power_cut_is_not_done_again() {
 
 #[test]
 fn a_file_that_was_removed_before_a_power_cut_is_not_uploaded_again() {
-    removed_after_its_upload("close");
+    removed_after_its_upload(&["--commit", "close"]);
 }
 
 #[test]
 fn a_file_that_was_removed_without_waiting_is_not_uploaded_again_after_a_power_cut() {
-    removed_after_its_upload("async");
+    removed_after_its_upload(&["--commit", "async", "--upload-delay", "0s"]);
 }
 
 /// What is known of a file before it is in the bucket reaches the disk, and no more.
-fn removed_after_its_upload(commit: &str) {
+fn removed_after_its_upload(flags: &[&str]) {
     let mut disk = ForgetfulDisk::new();
     let (store, state) = (MinIo::shared(), disk.path().join("state"));
     let bucket = store.bucket();
     let link = SlowLink::to(store.address(), Shape::default());
-    let flags = ["--commit", commit, "--upload-delay", "0s"];
-    let plan = Plan::of(&bucket).flags(flags).instead("--endpoint", &link.endpoint());
+    let plan =
+        Plan::of(&bucket).flags(flags.iter().copied()).instead("--endpoint", &link.endpoint());
     let mount = plan.state_in(&state).mount();
     let [other, file] = ["other", "file"].map(|name| mount.join(name));
     write_new(&other, b"stays").unwrap();
