@@ -76,7 +76,27 @@ enum Move {
     Object(Stored),
 }
 
+/// A node that is not forgotten meanwhile.
+struct Spared<'a> {
+    shared: &'a Shared,
+    ino: Ino,
+}
+
+impl Drop for Spared<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Some(at) = state.tree.spared.iter().position(|spared| *spared == self.ino) {
+            state.tree.spared.swap_remove(at);
+        }
+    }
+}
+
 impl Shared {
+    fn spare(&self, ino: Ino) -> Spared<'_> {
+        self.state().tree.spared.push(ino);
+        Spared { shared: self, ino }
+    }
+
     /// Moves `from` to `to`.
     pub(super) async fn rename(
         self: &Arc<Self>,
@@ -106,6 +126,8 @@ impl Shared {
         mode: RenameMode,
     ) -> Result<Outcome> {
         let target = self.find(OP, to.0, to.1).await?;
+        // What is asked about the source may have the target forgotten, for want of room, and so on with each try.
+        let _spared = target.map(|target| self.spare(target));
         let source = self.find(OP, from.0, from.1).await?;
         let source = source.ok_or_else(|| Error::name(ErrorKind::NotFound, OP, from.1))?;
         let _claims = (self.changes.claim(from.0, from.1), self.changes.claim(to.0, to.1));

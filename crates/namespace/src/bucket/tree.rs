@@ -59,6 +59,8 @@ pub(super) struct Tree {
     pub(super) departing: HashMap<Ino, u32>,
     /// Uploads that may have made the object of a file's name, or may yet, as far as nobody knows.
     pub(super) uploads: HashMap<Ino, Vec<String>>,
+    /// Nodes that are not forgotten although nobody holds them, each as often as somebody is about to use it.
+    pub(super) spared: Vec<Ino>,
 }
 
 impl Tree {
@@ -99,6 +101,7 @@ impl Tree {
             },
             unrecorded: Vec::new(),
             elsewhere: HashMap::new(),
+            spared: Vec::new(),
             arriving: HashSet::new(),
             departing: HashMap::new(),
             uploads: HashMap::new(),
@@ -467,7 +470,7 @@ impl Tree {
             let ino = self.idle.first().expect("there are more than none");
             let node = &self.nodes[&ino];
             let empty = node.as_folder().is_none_or(|folder| folder.children.is_empty());
-            let stays = node.unpublished() || self.is_elsewhere(ino);
+            let stays = node.unpublished() || self.is_elsewhere(ino) || self.spared.contains(&ino);
             if stays || !empty || spared == Some(ino) {
                 self.touch(ino);
                 skips += 1;

@@ -1,10 +1,11 @@
 //! What others do to the bucket while it is mounted.
 
-use base::{FileKind, Ino, Timestamp};
+use base::{FileKind, Ino, Share, Timestamp};
+use remote::fake::Fake;
 use remote::{Condition, Key, Metadata};
 
 use super::{Bench, NODE, name, size};
-use crate::{Abandoned, Error, ErrorKind, Namespace, RenameMode, SetAttr};
+use crate::{Abandoned, BucketOptions, Error, ErrorKind, Namespace, RenameMode, SetAttr};
 
 fn kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
     outcome.unwrap_err().kind
@@ -109,6 +110,20 @@ async fn bytes_being_changed_here_keep_their_file_whatever_others_do() {
     let theirs = bench.lookup(Ino::ROOT, "a").await.unwrap().attr;
     assert_ne!(theirs.ino, ino);
     assert_eq!(theirs.size, 6);
+}
+
+#[tokio::test]
+async fn a_file_is_renamed_over_a_link_where_there_is_room_for_one_of_them() {
+    let options = BucketOptions { nodes: Share::whole(1), ..BucketOptions::default() };
+    let bench = Bench::over(Fake::new(), options);
+    let file = bench.write(Ino::ROOT, "file", "bytes").await;
+    bench.bucket.forget(file);
+    let (old, new) = (name("file"), name("link"));
+    let link = bench.bucket.symlink(Ino::ROOT, &new, b"file", NODE.owner).await.unwrap();
+    bench.bucket.forget(link.attr.ino);
+    bench.bucket.rename((Ino::ROOT, &old), (Ino::ROOT, &new), RenameMode::Replace).await.unwrap();
+    let renamed = bench.lookup(Ino::ROOT, "link").await.unwrap().attr;
+    assert_eq!((renamed.kind, renamed.size), (FileKind::File, 5));
 }
 
 #[tokio::test]
