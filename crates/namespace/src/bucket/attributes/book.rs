@@ -86,6 +86,20 @@ pub(in crate::bucket) struct Pending {
     pub(in crate::bucket) origin: Origin,
 }
 
+impl Pending {
+    /// The ledger has it, as `id`; returns the records that are of no use any more.
+    pub(in crate::bucket) fn record(&mut self, id: RecordId) -> Vec<RecordId> {
+        self.records.push(id);
+        useless_of(&mut self.records)
+    }
+}
+
+/// The oldest of `records`, if they are too many.
+fn useless_of(records: &mut Vec<RecordId>) -> Vec<RecordId> {
+    let useless = records.len().saturating_sub(RECORDS_MAX);
+    records.drain(..useless).collect()
+}
+
 /// Where a change comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::bucket) enum Origin {
@@ -248,8 +262,7 @@ impl Book {
         let due = before.as_ref().map_or(pending.due, |before| before.due.min(pending.due));
         let mut records = before.map(|before| before.records).unwrap_or_default();
         records.extend(&pending.records);
-        let useless = records.len().saturating_sub(RECORDS_MAX);
-        let struck = records.drain(..useless).collect();
+        let struck = useless_of(&mut records);
         self.pending.insert(label, Pending { due, records, ..pending });
         struck
     }

@@ -330,8 +330,9 @@ impl Tree {
         }
         let pending =
             Pending { item: item.clone(), number, due, records: Vec::new(), origin: Origin::Now };
-        // No records go in, so none come out that are of no use.
-        book.note(label.clone(), pending);
+        // No record goes in, and there are never too many, so none comes out that is of no use.
+        let useless = book.note(label.clone(), pending);
+        assert!(useless.is_empty(), "records that nobody strikes out");
         Some(Noted { prefix, label, item, number })
     }
 
@@ -347,10 +348,7 @@ impl Tree {
         let Some(books) = &mut self.books else { return vec![id] };
         let book = books.get_mut(&noted.prefix);
         match book.pending.get_mut(&noted.label) {
-            Some(pending) if noted.number <= pending.number => {
-                pending.records.push(id);
-                Vec::new()
-            }
+            Some(pending) if noted.number <= pending.number => pending.record(id),
             // It is written already.
             Some(_) | None => vec![id],
         }

@@ -505,6 +505,18 @@ impl Bench {
 }
 
 #[tokio::test]
+async fn of_a_name_that_is_changed_many_times_no_record_stays() {
+    let (fake, ledger) = (Fake::new(), Kept::default());
+    let bench = Bench::with_ledger(&fake, &ledger);
+    let file = bench.write(Ino::ROOT, "file", "1").await;
+    for mode in 0..100 {
+        bench.chmod(file, mode).await;
+    }
+    bench.sync().await;
+    assert!(ledger.left().is_empty(), "{}", ledger.left().len());
+}
+
+#[tokio::test]
 async fn what_was_changed_before_a_crash_is_in_the_bucket_after_the_next_mount() {
     let (fake, ledger) = (Fake::new(), Kept::default());
     let bench = Bench::with_ledger(&fake, &ledger);
