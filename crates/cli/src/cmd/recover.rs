@@ -2,10 +2,12 @@
 
 mod page;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
+use base::printable;
 use mount::{Config, Error, GivenUp, Kept, Left, Location, Notice};
 use serde_json::Value;
 
@@ -98,11 +100,13 @@ fn finish(config: &Config) -> Result<ExitCode> {
 fn give_up(config: &Config) -> Result<ExitCode> {
     let GivenUp { kept, changes } = mount::give_up(config)?;
     // What they work on, be it for this bucket, is theirs.
-    for working in mount::left(&config.state_dir, Some(config))?.working {
-        complain(&page::working(&working));
+    let at_work = mount::left(&config.state_dir, Some(config))?.working;
+    for working in &at_work {
+        complain(&page::working(working));
     }
-    if kept.is_empty() && changes.is_empty() {
+    if kept.is_empty() && changes.is_empty() && at_work.is_empty() {
         say("nothing waited for this bucket");
+        tell_of_others(&mount::left(&config.state_dir, None)?);
     }
     for path in kept {
         say(&format!("given up; the bytes are kept in {}", shown(&path)));
@@ -110,7 +114,17 @@ fn give_up(config: &Config) -> Result<ExitCode> {
     for change in changes {
         say(&format!("given up: {}", page::words(&change.change)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if at_work.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// For which buckets something waits: the one that was meant may be among them, under another endpoint or name.
+fn tell_of_others(left: &Left) {
+    let files = left.waiting.iter().filter_map(|waiting| waiting.volume.as_deref());
+    let volumes: BTreeSet<_> =
+        files.chain(left.changes.iter().map(|change| &*change.volume)).collect();
+    for volume in volumes {
+        complain(&format!("something waits for {}", printable(&Location::told(volume))));
+    }
 }
 
 /// A bucket that cannot be reached may never be again.

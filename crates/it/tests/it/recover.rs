@@ -200,6 +200,8 @@ fn what_waits_for_a_bucket_that_is_gone_is_given_up_without_it_and_no_byte_is_lo
     };
     let said = give_up("s3://another");
     assert_eq!(said.ok().trim(), "nothing waited for this bucket", "{}", said.report());
+    let other = format!("something waits for {}", bucket.url());
+    assert!(said.stderr.contains(&other), "{}", said.report());
     assert_eq!(listed(&plan)["waiting"][0]["key"], "file");
 
     let said = recover_through(&link, &plan, "s3://never-was");
