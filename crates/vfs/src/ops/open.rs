@@ -420,13 +420,16 @@ impl Vfs {
         let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
             return Ok(());
         };
+        if state.is_dirty() {
+            return Ok(());
+        }
         let size = staged.size();
         // Asked first: once the bytes have moved there is no way back.
         let target = match self.namespace.target(file.ino()) {
             Ok(target) => target,
             // Others have put something in its place: who has it open goes on with these bytes.
             Err(error) if error.kind == namespace::ErrorKind::Stale => {
-                if !state.is_dirty() && state.mapped == Mapped::Never {
+                if state.mapped == Mapped::Never {
                     state.name = Named::No;
                 }
                 return Ok(());
