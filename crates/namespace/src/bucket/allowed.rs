@@ -1,6 +1,6 @@
 //! What is known of where changes are taken, if not everywhere: credentials may be for a part of a bucket only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const REFUSAL_TTL: Duration = Duration::from_secs(30);
 
 /// Folders of which a refusal is remembered.
 const REFUSALS_MAX: usize = 1024;
+
+/// Places where changes are taken that are remembered: those of long ago are tried again.
+const TAKEN_MAX: usize = 1024;
 
 /// What is known of changes at the top.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +39,8 @@ pub(super) struct Allowed {
 
 #[derive(Debug, Default)]
 struct Places {
-    // Invariant: none begins with another.
-    taken: Vec<Key>,
+    /// The latest is the last. Invariant: none begins with another.
+    taken: VecDeque<Key>,
     /// And when that was said.
     refused: HashMap<Key, Duration>,
 }
@@ -46,7 +49,7 @@ impl Allowed {
     /// Nothing is known yet, but that changes at the top were refused at `refused_at`.
     pub(super) fn new(try_write: TryWrite, refused_at: Option<Duration>) -> Allowed {
         let refused = refused_at.map(|at| (Key::from(""), at)).into_iter().collect();
-        let places = Mutex::new(Places { taken: Vec::new(), refused });
+        let places = Mutex::new(Places { taken: VecDeque::new(), refused });
         Allowed { try_write, places, turn: tokio::sync::Mutex::new(()) }
     }
 
@@ -90,7 +93,10 @@ impl Places {
     fn takes(&mut self, prefix: Key) {
         self.refused.remove(&prefix);
         self.taken.retain(|taken| !taken.as_bytes().starts_with(prefix.as_bytes()));
-        self.taken.push(prefix);
+        if TAKEN_MAX <= self.taken.len() {
+            self.taken.pop_front();
+        }
+        self.taken.push_back(prefix);
     }
 
     fn refuses(&mut self, prefix: Key, now: Duration) {
@@ -115,7 +121,7 @@ mod tests {
 
     use remote::Key;
 
-    use super::{Allowed, REFUSAL_TTL};
+    use super::{Allowed, REFUSAL_TTL, TAKEN_MAX};
 
     #[test]
     fn what_is_taken_in_a_folder_is_taken_below_it_and_a_refusal_says_nothing_of_that() {
@@ -130,5 +136,17 @@ mod tests {
         assert_eq!((known("a/c/", REFUSAL_TTL), known("ab/", REFUSAL_TTL)), (Some(true), None));
         assert_eq!(allowed.place_of(&Key::from("a/c")), Some(Key::from("a/")));
         assert!(!allowed.is_refused());
+    }
+
+    #[test]
+    fn of_many_places_that_take_changes_the_latest_are_remembered() {
+        let allowed = Allowed::new(Box::new(|_| Box::pin(async { Ok(()) })), None);
+        for number in 0..=TAKEN_MAX {
+            allowed.takes(Key::from(format!("{number}/").as_str()));
+        }
+        let known = |number: usize| {
+            allowed.known(&Key::from(format!("{number}/").as_str()), Duration::ZERO)
+        };
+        assert_eq!((known(0), known(1), known(TAKEN_MAX)), (None, Some(true), Some(true)));
     }
 }
