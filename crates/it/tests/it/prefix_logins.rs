@@ -69,7 +69,7 @@ fn a_prefix_with_nothing_in_it_is_filled_and_what_is_open_there_is_removed() {
     let mount = Plan::of(&bucket).instead_of_url("all").login(&login).mount();
     let team = mount.join("s3").join(bucket.name()).join("team");
     assert_eq!(errno(fs::remove_dir(&team)), Errno::ACCESS);
-    fs::create_dir_all(team.join("work/ab")).unwrap();
+    fs::create_dir_all(team.join("runs/ab")).unwrap();
     let bytes = noise(1, 40 << 20);
     bucket.put("team/large", &bytes);
     let mut large = wait::until_some("the object to appear", WITHIN, || {
@@ -81,7 +81,7 @@ fn a_prefix_with_nothing_in_it_is_filled_and_what_is_open_there_is_removed() {
     assert!(found == bytes);
     drop(large);
     mount.umount();
-    assert_eq!(bucket.keys(), ["team/work/", "team/work/ab/"]);
+    assert_eq!(bucket.keys(), ["team/runs/", "team/runs/ab/"]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn task_runs_in_prefix(bucket: &Bucket<'_>, login: &Login) {
     let body = "cat in.txt in.txt > made.txt; mkdir sub; echo 1 > sub/a; mv sub/a b; ln -s in.txt link.txt\n\
                 chmod 750 b; rm -r sub";
     let stage = "    ln -s TOP/team/in.txt in.txt";
-    let folder = "team/work/ab/cdef";
+    let folder = "team/runs/ab/cdef";
     let outputs = ["made.txt", "link.txt", "b"];
     let ran = run(&mut launcher.task_in(bucket, folder, (&outputs, stage, body)), WITHIN);
     assert!(ran.status.success(), "{}", ran.report());

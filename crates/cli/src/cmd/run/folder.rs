@@ -80,9 +80,9 @@ impl Drop for Folder {
     }
 }
 
-/// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too. Nothing
-/// is asked of what is mounted there but whether it lives, which nobody waits for: a daemon that does not answer would
-/// hold up every run of this user.
+/// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too. What is
+/// mounted there is known by the table of mounts: to look at it waits for its daemon, and one that does not answer
+/// would hold up every run of this user.
 fn clear_left(parent: &Path) {
     let Ok(parent) = parent.canonicalize() else { return };
     let (Ok(entries), Ok(mounted)) = (fs::read_dir(&parent), mount::mounted_below(&parent)) else {
