@@ -76,6 +76,8 @@ struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     words: Option<String>,
+    /// How often the words changed: what was held for earlier ones is let go.
+    turn: u64,
     held: usize,
 }
 
@@ -113,31 +115,32 @@ impl SlowLink {
         format!("http://{}", self.address)
     }
 
-    /// From now on holds back answers to requests that contain `words`, such as an object's path.
+    /// From now on holds back answers to requests that contain `words`, such as an object's path,
+    /// and lets those go that other words held.
     pub fn hold_answers_to(&self, words: &str) {
-        self.shared.gate.change(|state| state.words = Some(words.to_owned()));
+        self.shared.gate.change(Some(words));
     }
 
     /// From now on keeps requests that contain `words` from the server, for good: a release only
     /// breaks their connections.
     pub fn stop_requests_to(&self, words: &str) {
-        self.shared.request_gate.change(|state| state.words = Some(words.to_owned()));
+        self.shared.request_gate.change(Some(words));
     }
 
     /// Lets everything that is held or stopped go, and holds nothing more.
     pub fn release(&self) {
-        self.shared.gate.change(|state| state.words = None);
-        self.shared.request_gate.change(|state| state.words = None);
+        self.shared.gate.change(None);
+        self.shared.request_gate.change(None);
     }
 
     /// How many answers are held at the moment.
     pub fn held(&self) -> usize {
-        self.shared.gate.state.lock().unwrap_or_else(PoisonError::into_inner).held
+        self.shared.gate.state().held
     }
 
     /// How many requests are stopped at the moment.
     pub fn stopped(&self) -> usize {
-        self.shared.request_gate.state.lock().unwrap_or_else(PoisonError::into_inner).held
+        self.shared.request_gate.state().held
     }
 
     /// Breaks every connection there is, as a network does; new ones are accepted.
@@ -183,22 +186,30 @@ impl Shared {
 }
 
 impl Gate {
-    fn change(&self, change: impl FnOnce(&mut GateState)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    fn state(&self) -> std::sync::MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, words: Option<&str>) {
+        let mut state = self.state();
+        state.words = words.map(str::to_owned);
+        state.turn += 1;
         self.changed.notify_all();
     }
 
-    fn matches(&self, request: &[u8]) -> bool {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = state.words.as_ref().map(String::as_bytes);
-        words.is_some_and(|words| request.windows(words.len()).any(|window| window == words))
+    /// The turn that a request is held in, if its words are those.
+    fn holds(&self, request: &[u8]) -> Option<u64> {
+        let state = self.state();
+        let words = state.words.as_ref()?.as_bytes();
+        let found = request.windows(words.len()).any(|window| window == words);
+        found.then_some(state.turn)
     }
 
-    /// Waits until what is held is let go.
-    fn wait(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until what is held in this turn is let go.
+    fn wait(&self, turn: u64) {
+        let mut state = self.state();
         state.held += 1;
-        while state.words.is_some() {
+        while state.turn == turn {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.held -= 1;
@@ -228,18 +239,18 @@ fn carry(client: &TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
         sockets.retain(|socket| socket.peer_addr().is_ok());
         sockets.extend([client.try_clone()?, server.try_clone()?]);
     }
-    let flagged = Arc::new(AtomicBool::new(false));
+    let held_in = Arc::new(Mutex::new(None));
     let flight = Arc::new(Flight::new(flight_bytes(shared.shape)));
 
     let (from, to) = (client.try_clone()?, server.try_clone()?);
-    let (flag, link) = (Arc::clone(&flagged), Arc::clone(shared));
+    let (held, link) = (Arc::clone(&held_in), Arc::clone(shared));
     spawn("link-requests", move || {
-        let _ = requests(from, &to, &flag, &link);
+        let _ = requests(from, &to, &held, &link);
         let _ = to.shutdown(Shutdown::Write);
     });
     let (sender, link) = (Arc::clone(&flight), Arc::clone(shared));
     spawn("link-answers", move || {
-        let _ = answers(server, &sender, &flagged, &link);
+        let _ = answers(server, &sender, &held_in, &link);
         sender.end();
     });
     let mut to = client.try_clone()?;
@@ -259,7 +270,7 @@ fn carry(client: &TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
 fn requests(
     mut from: TcpStream,
     mut to: &TcpStream,
-    flagged: &AtomicBool,
+    held_in: &Mutex<Option<u64>>,
     link: &Shared,
 ) -> io::Result<()> {
     let wire = Wire::new(link.shape.connection_rate);
@@ -272,9 +283,10 @@ fn requests(
         // A chunk in the middle of a body does not start a new request.
         if is_request_start(&buffer[..len]) {
             link.requests.fetch_add(1, Ordering::Relaxed);
-            flagged.store(link.gate.matches(&buffer[..len]), Ordering::Release);
-            if link.request_gate.matches(&buffer[..len]) {
-                link.request_gate.wait();
+            *held_in.lock().unwrap_or_else(PoisonError::into_inner) =
+                link.gate.holds(&buffer[..len]);
+            if let Some(turn) = link.request_gate.holds(&buffer[..len]) {
+                link.request_gate.wait(turn);
                 return Ok(());
             }
         }
@@ -286,7 +298,7 @@ fn requests(
 fn answers(
     mut from: TcpStream,
     flight: &Flight,
-    flagged: &AtomicBool,
+    held_in: &Mutex<Option<u64>>,
     link: &Shared,
 ) -> io::Result<()> {
     let wire = Wire::new(link.shape.connection_rate);
@@ -297,8 +309,9 @@ fn answers(
             return Ok(());
         }
         bytes.truncate(len);
-        if flagged.load(Ordering::Acquire) {
-            link.gate.wait();
+        let turn = *held_in.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turn {
+            link.gate.wait(turn);
         }
         link.answer_bytes.fetch_add(len as u64, Ordering::Relaxed);
         let slot = wire.send(len);

@@ -92,8 +92,13 @@ fn a_held_answer_waits_while_others_pass() {
         wait::until("the answer to be held", Duration::from_secs(20), || link.held() == 1);
         echo("GET /quick");
         assert!(!slow.is_finished());
-        link.release();
+        // Other words let it go.
+        link.hold_answers_to("/other");
         slow.join().unwrap();
+        let other = scope.spawn(|| echo("GET /other"));
+        wait::until("the other to be held", Duration::from_secs(20), || link.held() == 1);
+        link.release();
+        other.join().unwrap();
     });
     assert_eq!(link.held(), 0);
 }
