@@ -204,6 +204,23 @@ fn who_may_only_read_is_told_what_he_lacks() {
 }
 
 #[test]
+fn what_could_not_be_removed_is_named_with_the_right_that_is_lacked() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let plan = Plan::of(&bucket).login(&minio.of_prefix(bucket.name(), "team"));
+    let flags = ["--path-style", "--region", "us-east-1", "--endpoint", bucket.endpoint()];
+    let prefix = format!("{}/team", bucket.url());
+    let (found, finished) = doctor(&plan, &[&[&*prefix], &flags[..]].concat());
+    let removed = found.iter().find(|finding| finding["subject"] == "bucket: delete").unwrap();
+    let advice = removed["advice"].as_str().unwrap();
+    assert!(advice.contains("s3:AbortMultipartUpload"), "{}", finished.report());
+    assert!(!advice.contains("s3:DeleteObject"), "{advice}");
+    let upload = format!("the unfinished upload of {prefix}/.quayfs-doctor-");
+    assert!(advice.contains(&upload), "{advice}");
+    assert_eq!((bucket.all_keys(), bucket.unfinished_uploads()), (vec![], 1));
+}
+
+#[test]
 fn a_bucket_that_is_not_there_is_a_failure() {
     let bucket = MinIo::shared().bucket();
     let plan = Plan::of(&bucket);

@@ -128,7 +128,8 @@ impl Trial {
         }
         self.is_stopped.store(true, Ordering::Relaxed);
         let seen = "told to end: what is under way is waited for, and removed";
-        let advice = format!("if that is not said below, remove what begins with {}", self.name);
+        let whole = self.whole_name("");
+        let advice = format!("if that is not said below, remove what begins with {whole}");
         told.lock()(Finding::warn("bucket", seen, advice));
         let late = self.clock.sleep(STOP_PATIENCE);
         tokio::select! {
@@ -457,19 +458,32 @@ impl Trial {
 
     /// Removes what was made, whatever was not.
     async fn remove(&self) -> Finding {
-        let mut failed = self.give_up_parts().await.err();
+        let left = self.give_up_parts().await.err();
         let keys = ["a", "b", "c", "speed"].map(|end| self.key(end));
-        for removed in future::join_all(keys.iter().map(|key| self.remote.delete(key))).await {
-            failed = removed.err().or(failed);
+        let removed = future::join_all(keys.iter().map(|key| self.remote.delete(key))).await;
+        let kept = removed.into_iter().find_map(Result::err);
+        let mut needed = Vec::new();
+        let mut what = Vec::new();
+        if kept.is_some() {
+            needed.push(Right::Delete);
+            what.push(format!("what begins with {}", self.whole_name("")));
         }
-        match failed {
+        if left.is_some() {
+            needed.push(Right::Abort);
+            what.push(format!("the unfinished upload of {}", self.whole_name(PARTS)));
+        }
+        match kept.or(left) {
             None => Finding::ok("bucket: delete", "what was tried is removed"),
             Some(error) => {
-                let allow = self.allow(&[Right::Delete]);
-                let advice = format!("{allow}, and remove what begins with {}", self.name);
+                let advice = format!("{}, and remove {}", self.allow(&needed), what.join(" and "));
                 denied("bucket: delete", &error, &advice)
             }
         }
+    }
+
+    /// Where the object is whose name ends so, as people look for it.
+    fn whole_name(&self, end: &str) -> String {
+        format!("{}/{}{end}", self.location, self.name)
     }
 }
 
