@@ -116,10 +116,10 @@ pub(crate) struct RecoverArgs {
     pub(crate) json: bool,
     /// Ask nothing of the bucket, which may be gone: move the files that wait for it to the recovery folder, and forget the
     /// changes of names and attributes that do.
-    #[arg(long, requires = "url", conflicts_with_all = ["list", "discard"])]
+    #[arg(long, requires = "url", conflicts_with_all = ["list", "discard", "json"])]
     pub(crate) give_up: bool,
     /// Remove files from the recovery folder, for good.
-    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with = "url")]
+    #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["url", "json"])]
     pub(crate) discard: Vec<OsString>,
     #[command(flatten)]
     pub(crate) flags: Flags<ReachSettings>,

@@ -76,9 +76,14 @@ pub(crate) fn commit(text: &str) -> Result<Commit, String> {
     }
 }
 
-/// `.exitcode:_SUCCESS`: names of files.
+/// `.exitcode:_SUCCESS`: names of files. Who writes a pattern would wait for a file of that very name.
 pub(crate) fn last(text: &str) -> Result<Last, String> {
     let names = text.split(':').map(|name| {
+        if name.contains(['*', '?', '[']) {
+            return Err(format!(
+                "{name}: whole names are needed, with colons between them, and no patterns"
+            ));
+        }
         Name::new(name.as_bytes()).map_err(|_| format!("{text}: {name:?} is no name of a file"))
     });
     names.collect::<Result<_, _>>().map(Last::named)

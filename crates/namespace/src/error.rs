@@ -2,6 +2,7 @@
 
 use crate::LedgerFailed;
 use base::{Ino, Name};
+use remote::Key;
 
 /// The result of an operation on names.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -84,6 +85,13 @@ impl Error {
     /// An error about the node `ino`.
     pub fn node(kind: ErrorKind, op: &'static str, ino: Ino) -> Error {
         Error { kind, op, subject: format!("inode {ino}"), source: None }
+    }
+
+    /// An error about the folder of the keys that begin with `prefix`.
+    pub(crate) fn folder(kind: ErrorKind, op: &'static str, prefix: &Key) -> Error {
+        let subject =
+            if prefix.as_bytes().is_empty() { "/".to_owned() } else { prefix.to_string() };
+        Error { kind, op, subject, source: None }
     }
 
     /// An error of the object store below the operation `op`.

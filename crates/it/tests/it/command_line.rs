@@ -178,6 +178,20 @@ fn the_status_tells_what_a_script_wants_to_know() {
 }
 
 #[test]
+fn what_would_not_be_done_as_it_says_is_refused() {
+    let plan = Plan::of_url("s3://unused");
+    for (command, words) in [
+        (&["recover", "--give-up", "s3://unused", "--json"][..], "--json"),
+        (&["recover", "--discard", "name", "--json"], "--json"),
+        (&["config", "s3://unused", "--commit=async", "--commit-last=*.done"], "no patterns"),
+    ] {
+        let said = run(&mut plan.command(command), WITHIN);
+        assert_eq!(said.status.code(), Some(2), "{}", said.report());
+        assert!(said.stderr.contains(words), "{}", said.report());
+    }
+}
+
+#[test]
 fn who_names_a_folder_in_a_mount_is_told_where_that_is_mounted() {
     let (_bucket, mount) = crate::mounted();
     std::fs::create_dir(mount.join("folder")).unwrap();

@@ -88,7 +88,12 @@ fn a_prefix_with_nothing_in_it_is_filled_and_what_is_open_there_is_removed() {
 fn a_task_runs_in_a_prefix_with_nothing_else_allowed() {
     let store = MinIo::start();
     let bucket = store.bucket();
-    task_runs_in_prefix(&bucket, &store.of_prefix(bucket.name(), "team"));
+    let login = store.of_prefix(bucket.name(), "team");
+    task_runs_in_prefix(&bucket, &login);
+    let launcher = Launcher::by(&login, &bucket);
+    let ran = run(&mut launcher.task_in(&bucket, "taem/runs/ab", (&[], "", "true")), WITHIN);
+    assert!(!ran.status.success(), "{}", ran.report());
+    assert!(ran.stderr.contains("may not look into it"), "{}", ran.report());
 }
 
 #[test]

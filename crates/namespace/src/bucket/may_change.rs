@@ -21,12 +21,13 @@ impl Shared {
         let prefix = {
             let mut state = self.state();
             let state = state.uncounted();
+            let prefix = state.tree.prefix(op, dir)?;
             if state.tree.folder(dir).is_some_and(|folder| folder.on_the_way) {
-                return Err(Error::node(ErrorKind::Remote(RemoteErrorKind::Denied), op, dir));
+                return Err(Error::folder(ErrorKind::Remote(RemoteErrorKind::Denied), op, &prefix));
             }
-            state.tree.prefix(op, dir)?
+            prefix
         };
-        self.check_taken((op, dir), prefix).await
+        self.check_taken(op, prefix).await
     }
 
     /// Fails if the node `ino` may not be changed: what is said of it is kept in the folder above, if not by its
@@ -43,10 +44,10 @@ impl Shared {
         }
     }
 
-    async fn check_taken(&self, (op, dir): (&'static str, Ino), prefix: Key) -> Result<()> {
+    async fn check_taken(&self, op: &'static str, prefix: Key) -> Result<()> {
         let Some(allowed) = self.allowed.get() else { return Ok(()) };
-        let refused = || Err(Error::node(ErrorKind::ReadOnly, op, dir));
-        let said = |known| if known { Ok(()) } else { refused() };
+        let refused = |prefix: &Key| Err(Error::folder(ErrorKind::ReadOnly, op, prefix));
+        let said = |known| if known { Ok(()) } else { refused(&prefix) };
         if let Some(known) = allowed.known(&prefix, self.clock.monotonic()) {
             return said(known);
         }
@@ -62,8 +63,8 @@ impl Shared {
             }
             Err(error) if error.is_refusal() => {
                 tracing::warn!(%error, "the store takes no changes here");
-                allowed.refuses(prefix, self.clock.monotonic());
-                refused()
+                allowed.refuses(prefix.clone(), self.clock.monotonic());
+                refused(&prefix)
             }
             Err(error) => Err(Error::remote(op, error)),
         }

@@ -15,6 +15,11 @@ pub(super) fn unusable(work: &Path, error: &io::Error, top: &Path) -> anyhow::Er
         .and_then(|place| stores.iter().filter(|store| is_in(place, &store.bucket)).find_map(why));
     let why = match (why, place) {
         (Some(why), _) => format!("\n  {why}"),
+        // Where nothing can be looked at, every name is a folder on the way to what can be.
+        (None, Some(_)) if error.kind() == io::ErrorKind::IsADirectory => {
+            "\n  these credentials may not look into it: are the path and its bucket right?"
+                .to_owned()
+        }
         (None, Some(_)) => String::new(),
         (None, None) => {
             format!("\n  it is not below {}, where the buckets are", top.display())
