@@ -60,6 +60,9 @@ pub(crate) struct MountArgs {
     /// End with the process that started it, of this number.
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) ends_with: Option<u32>,
+    /// Remove the folder when it is unmounted.
+    #[arg(long, hide = true)]
+    pub(crate) with_folder: bool,
 }
 
 impl MountArgs {

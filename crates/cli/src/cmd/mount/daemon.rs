@@ -32,6 +32,9 @@ pub(crate) enum Life {
     OfItsOwn,
     /// At most as long as this process: nobody else could find its mount.
     Ours,
+    /// So, too, and the folder goes with the mount: what the command leaves running finds no folder of the local disk
+    /// at its place.
+    OursWithFolder,
 }
 
 /// Starts this program again, detached, and waits until it has mounted `location` at `dir` or failed. Its
@@ -45,13 +48,15 @@ pub(crate) fn start(
     life: Life,
 ) -> Result<Started> {
     let place = [OsString::from("--"), location.to_string().into(), dir.into()];
-    let ends_with = match life {
-        Life::OfItsOwn => None,
-        Life::Ours => Some(format!("--ends-with={}", std::process::id())),
+    let ends_with = format!("--ends-with={}", std::process::id());
+    let lives = match life {
+        Life::OfItsOwn => vec![],
+        Life::Ours => vec![ends_with],
+        Life::OursWithFolder => vec![ends_with, "--with-folder".to_owned()],
     };
     let mut daemon = this_program()?
         .args(["mount", "--detach"])
-        .args(ends_with)
+        .args(lives)
         .args(flags.arguments())
         .args(place)
         .envs(variables.iter().map(|(name, value)| (name, value)))

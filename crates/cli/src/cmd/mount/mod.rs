@@ -90,6 +90,10 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
             manager.ready(&serving);
         }
         Stage::Ending { files, bytes } => {
+            if args.with_folder {
+                // Only if it is empty; it may be removed already.
+                let _ = std::fs::remove_dir(dir);
+            }
             manager.stopping(&format!("uploading {files} file(s), {}", show_bytes(bytes)));
         }
     })?;

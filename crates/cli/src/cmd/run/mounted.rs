@@ -178,7 +178,7 @@ fn end_daemon(dir: &Path, life: Life) -> Result<()> {
     let signal = match life {
         Life::OfItsOwn => Signal::TERM,
         // As long as we live, TERM does not end it.
-        Life::Ours => Signal::QUIT,
+        Life::Ours | Life::OursWithFolder => Signal::QUIT,
     };
     kill_process(pid, signal).context("cannot end the daemon")?;
     // It uploads what was written meanwhile, however long that takes.

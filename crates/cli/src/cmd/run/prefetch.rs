@@ -84,6 +84,11 @@ impl Prefetch {
         let told = process.stdout.take();
         Ok(Prefetch { process, told })
     }
+
+    /// There was no command: nobody wants to be told what is not there.
+    pub(super) fn was_for_nothing(&mut self) {
+        self.told = None;
+    }
 }
 
 impl Drop for Prefetch {

@@ -67,8 +67,8 @@ impl Task {
         let mut signals = Signals::listen()?;
         let folder = Folder::new(self.at.as_deref())?;
         let settings = (DEFAULTS, &[][..]);
-        let mounted =
-            Mounted::new(&self.location, folder.path(), &self.flags, settings, Life::Ours)?;
+        let life = if folder.is_temporary() { Life::OursWithFolder } else { Life::Ours };
+        let mounted = Mounted::new(&self.location, folder.path(), &self.flags, settings, life)?;
         let ended = self.in_mount(&folder, &mut signals);
         // Before what became of the command is told: its files are as important.
         both(ended, mounted.end(&mut signals, Patience::UntilSignal))
@@ -81,8 +81,11 @@ impl Task {
         if folder.is_temporary() {
             command.current_dir(folder.path());
         }
-        let warming = warmed(self.warm.as_ref(), folder.path(), &mut command);
+        let mut warming = warmed(self.warm.as_ref(), folder.path(), &mut command);
         let ended = signals.run(&mut command, |_| Ok(()), || Haste::begin(folder.path()));
+        if let (Err(_), Some(warming)) = (&ended, &mut warming) {
+            warming.was_for_nothing();
+        }
         drop(warming);
         Ok(ended?.0)
     }
