@@ -93,7 +93,7 @@ impl Report {
             requests,
             calls: times(metrics, Party::Kernel, None),
             credentials: identities.into_iter().map(|who| self.credentials(who)).collect(),
-            stores: self.volumes.stores(),
+            stores: self.volumes.stores(clock.monotonic()),
             counters: metrics
                 .snapshot()
                 .map(|(counter, n)| (counter.name().to_owned(), n))

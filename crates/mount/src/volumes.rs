@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Ino;
 use futures::future;
@@ -106,14 +107,14 @@ impl Volumes {
         paces.max().unwrap_or_default().into()
     }
 
-    /// What the stores of the buckets can do, and which could not be attached.
-    pub(crate) fn stores(&self) -> Vec<StoreStatus> {
+    /// What the stores of the buckets can do, and which could not be attached, as is told `now`.
+    pub(crate) fn stores(&self, now: Duration) -> Vec<StoreStatus> {
         let all = self.all();
         let of = |volume: &Arc<Volume>| StoreStatus {
             read_only: volume.takes_no_changes(),
             ..knowledge::status(&volume.place, volume.knowledge.learned())
         };
-        all.iter().map(of).chain(self.refused.stores()).collect()
+        all.iter().map(of).chain(self.refused.stores(now)).collect()
     }
 
     /// As whom the buckets are asked, each once.

@@ -14,6 +14,7 @@ use crate::config::Buckets;
 use crate::error::Error;
 use crate::kernel::Link;
 use crate::location::Location;
+use crate::refused::Told;
 use crate::tag::Tag;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
@@ -92,9 +93,16 @@ impl Attach {
                 Ok((tag, volume))
             }
             Err(Refusal { errno, reason }) => {
-                tracing::warn!(%location, %errno, reason, "a bucket cannot be attached");
-                self.volumes.refused.add(location.place(), reason);
-                *state = State::Failed { errno, at: self.common.clock.monotonic() };
+                let now = self.common.clock.monotonic();
+                let told = if errno == Errno::ENOENT {
+                    tracing::info!(%location, reason, "there is no such bucket");
+                    Told::Briefly { now }
+                } else {
+                    tracing::warn!(%location, %errno, reason, "a bucket cannot be attached");
+                    Told::Always
+                };
+                self.volumes.refused.add(location.place(), reason, told);
+                *state = State::Failed { errno, at: now };
                 Err(errno)
             }
         }
