@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::disk::Disk;
@@ -31,6 +32,8 @@ pub(crate) fn lives(file: &File, owner: u64) -> io::Result<bool> {
 #[derive(Debug)]
 pub(crate) struct Owners {
     file: File,
+    /// What we entered as. A lock on its byte would be granted to us, who have it, and given back with ours.
+    ours: OnceLock<u64>,
     path: std::path::PathBuf,
 }
 
@@ -57,7 +60,7 @@ impl Owners {
     pub(crate) fn open(layout: &Layout, disk: &Disk) -> Result<(Owners, Company)> {
         let path = layout.owners();
         let file = disk.open_or_create(&path).map_err(|error| Error::io("open", &path, error))?;
-        let owners = Owners { file, path };
+        let owners = Owners { file, ours: OnceLock::new(), path };
         let company = owners.company()?;
         if company == Company::Some {
             owners.join()?;
@@ -87,12 +90,16 @@ impl Owners {
     pub(crate) fn enter(&self, owner: u64) -> Result<()> {
         let is_entered = lock::attempt(&self.file, 1 + owner, Mode::Exclusive);
         let is_entered = is_entered.map_err(|error| self.error(error))?;
-        assert!(is_entered, "opening {owner} of {} was given twice", self.path.display());
+        let is_first = is_entered && self.ours.set(owner).is_ok();
+        assert!(is_first, "opening {owner} of {} was given twice", self.path.display());
         Ok(())
     }
 
-    /// Whether opening number `owner`, which is not ours, is dead.
+    /// Whether opening number `owner` is dead.
     pub(crate) fn is_dead(&self, owner: u64) -> Result<bool> {
+        if self.ours.get() == Some(&owner) {
+            return Ok(false);
+        }
         let is_free = lock::attempt(&self.file, 1 + owner, Mode::Exclusive);
         let is_free = is_free.map_err(|error| self.error(error))?;
         if is_free {
@@ -103,5 +110,26 @@ impl Owners {
 
     fn error(&self, error: io::Error) -> Error {
         Error::io("lock", &self.path, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Owners;
+    use crate::disk::Disk;
+    use crate::layout::Layout;
+
+    #[test]
+    fn who_asks_whether_he_is_dead_himself_lives_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path().to_owned());
+        let (ours, _) = Owners::open(&layout, &Disk::default()).unwrap();
+        ours.join().unwrap();
+        let (other, _) = Owners::open(&layout, &Disk::default()).unwrap();
+        ours.enter(7).unwrap();
+        assert!(!ours.is_dead(7).unwrap());
+        assert!(!other.is_dead(7).unwrap());
+        drop(ours);
+        assert!(other.is_dead(7).unwrap());
     }
 }
