@@ -28,11 +28,44 @@ pub struct Recovered {
 /// Why bytes are kept that nobody was promised.
 pub(crate) const NEVER_CLOSED: &str = "written, but neither closed nor synced, when quayfs ended";
 
-/// Whether it is known of all bytes where they belong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    All,
-    Some,
+/// What is to be finished.
+#[derive(Debug)]
+struct Left {
+    staged: Arc<Staged>,
+    note: Note,
+    state: OrphanState,
+}
+
+/// Why something is kept that comes last.
+const AFTER_LOST: &str = "something else of its folder, which it comes after, was not uploaded";
+
+/// How it goes, for who comes last.
+#[derive(Debug, Default)]
+struct Course {
+    recovered: Recovered,
+    /// What waits for the next mount, with what comes after it.
+    waiting: Vec<Key>,
+    /// Whether of something that waits nobody knows where it belongs.
+    is_any_unplaced: bool,
+    /// Sealed, with their objects, the first one at the end. They go before what they come after is given up: of that
+    /// the next mount would know nothing.
+    last: Vec<(Orphan, Key)>,
+}
+
+impl Course {
+    fn waits(&mut self, key: Key) {
+        self.recovered.waiting += 1;
+        self.waiting.push(key);
+    }
+
+    /// Takes out what comes after `key`.
+    fn take_after(&mut self, key: &Key) -> Vec<(Orphan, Key)> {
+        self.last.extract_if(.., |(_, last)| is_beside(last, key)).collect()
+    }
+
+    fn is_before_its_turn(&self, last: &Key) -> bool {
+        self.is_any_unplaced || self.waiting.iter().any(|key| is_beside(last, key))
+    }
 }
 
 /// Whether `other` is in the folder of `key`, or below it.
@@ -45,94 +78,111 @@ fn is_beside(key: &Key, other: &Key) -> bool {
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
-        let mut recovered = Recovered::default();
         self.uploader.adopt_left()?;
         self.remove_left().await;
-        let mut found = Found::All;
-        // Those that come last do so here, too.
-        let (first, last) = self.in_order(self.store.orphans()?).await;
-        let first = first.into_iter().map(|orphan| (orphan, false));
-        let last = last.into_iter().map(|orphan| (orphan, true));
-        // What went to the recovery folder instead.
-        let mut lost = Vec::new();
-        for (Orphan { staged, note, state }, comes_last) in first.chain(last) {
-            let kept_before = recovered.kept.len();
-            if note.is_empty() {
-                // The bytes of a file that had lost its name.
-                self.store.discard(&staged)?;
-                continue;
-            }
-            // What is unreadable or of another volume stays for who can read it.
-            let Some(note) = Note::from_bytes(&note) else { continue };
-            if note.volume != self.options.volume {
-                continue;
-            }
-            let Some(note) = self.where_it_belongs(&staged, note, state).await? else {
-                found = Found::Some;
-                recovered.waiting += 1;
-                continue;
-            };
-            match state {
-                OrphanState::Sealed if comes_last && 0 < recovered.waiting => {
-                    recovered.waiting += 1;
-                }
-                OrphanState::Sealed
-                    if comes_last && lost.iter().any(|key| is_beside(&note.key, key)) =>
-                {
-                    let why =
-                        "something else of its folder, which it comes after, was not uploaded";
-                    recovered.kept.push(keep(&self.store, &staged, &note, why)?);
-                }
-                OrphanState::Sealed => self.replay(&staged, &note, &mut recovered).await?,
-                // What comes after it does not come all the same.
-                OrphanState::Open if note.leaves_nothing(staged.size()) => {
-                    self.store.discard(&staged)?;
-                    lost.push(note.key.clone());
-                }
-                OrphanState::Open => {
-                    recovered.kept.push(keep(&self.store, &staged, &note, NEVER_CLOSED)?);
-                }
-            }
-            if kept_before < recovered.kept.len() {
-                lost.push(note.key);
+        let mut course = Course::default();
+        let mut first = Vec::new();
+        for orphan in self.store.orphans()? {
+            match self.came_last(&orphan).await {
+                Some(key) => course.last.push((orphan, key)),
+                None => first.push(orphan),
             }
         }
-        if found == Found::All {
+        course.last.reverse();
+        for orphan in first {
+            if let Some(left) = self.place(orphan, &mut course).await? {
+                self.finish(left, &mut course).await?;
+            }
+        }
+        // Those that come last do so here, too.
+        while let Some((orphan, _)) = course.last.pop() {
+            match self.place(orphan, &mut course).await? {
+                Some(left) if course.is_before_its_turn(&left.note.key) => {
+                    course.waits(left.note.key);
+                }
+                Some(left) => self.finish(left, &mut course).await?,
+                None => {}
+            }
+        }
+        if !course.is_any_unplaced {
             self.namespace.carried_all();
         }
-        Ok(recovered)
+        Ok(course.recovered)
     }
 
-    /// Those that come last apart from the others.
-    async fn in_order(&self, orphans: Vec<Orphan>) -> (Vec<Orphan>, Vec<Orphan>) {
-        if self.options.last.is_empty() {
-            return (orphans, Vec::new());
+    /// What there is to be finished of `orphan`, if anything is; where it belongs now.
+    async fn place(&self, orphan: Orphan, course: &mut Course) -> Result<Option<Left>> {
+        let Orphan { staged, note, state } = orphan;
+        if note.is_empty() {
+            // The bytes of a file that had lost its name.
+            self.store.discard(&staged)?;
+            return Ok(None);
         }
-        let (mut first, mut last) = (Vec::new(), Vec::new());
-        for orphan in orphans {
-            let comes_last = self.came_last(&orphan).await;
-            (if comes_last { &mut last } else { &mut first }).push(orphan);
+        // What is unreadable or of another volume stays for who can read it.
+        let Some(note) = Note::from_bytes(&note) else { return Ok(None) };
+        if note.volume != self.options.volume {
+            return Ok(None);
         }
-        (first, last)
+        let noted = note.key.clone();
+        if let Some(note) = self.where_it_belongs(&staged, note, state).await? {
+            return Ok(Some(Left { staged, note, state }));
+        }
+        course.is_any_unplaced = true;
+        course.waits(noted);
+        Ok(None)
     }
 
-    /// By the name that it has now: it may have been renamed after its bytes were noted.
-    async fn came_last(&self, orphan: &Orphan) -> bool {
-        let Some(Note { volume, upload, key, condition, said, .. }) =
-            Note::from_bytes(&orphan.note)
-        else {
-            return false;
-        };
-        let noted_key = key.clone();
-        let belongs = match orphan.state {
-            OrphanState::Sealed if volume == self.options.volume => {
-                self.namespace.carried(&upload, Belongs { key, condition, said }).await
+    async fn finish(&self, left: Left, course: &mut Course) -> Result<()> {
+        let Left { staged, note, state } = left;
+        match state {
+            OrphanState::Sealed => self.replay(&staged, &note, course).await,
+            OrphanState::Open if note.leaves_nothing(staged.size()) => {
+                // What comes after it does not come all the same.
+                self.keep_after(&note.key, course)?;
+                Ok(self.store.discard(&staged)?)
             }
-            OrphanState::Sealed | OrphanState::Open => Ok(None),
-        };
+            OrphanState::Open => self.give_up(&staged, &note, NEVER_CLOSED, course),
+        }
+    }
+
+    /// What was to become what `note` says goes to the recovery folder, after what comes after it.
+    fn give_up(
+        &self,
+        staged: &Arc<Staged>,
+        note: &Note,
+        why: &str,
+        course: &mut Course,
+    ) -> Result<()> {
+        self.keep_after(&note.key, course)?;
+        course.recovered.kept.push(keep(&self.store, staged, note, why)?);
+        Ok(())
+    }
+
+    /// What comes after `key`, which the bucket will not have, goes to the recovery folder.
+    fn keep_after(&self, key: &Key, course: &mut Course) -> Result<()> {
+        for (Orphan { staged, note, .. }, key) in course.take_after(key) {
+            let Some(note) = Note::from_bytes(&note) else { continue };
+            let note = Note { key, ..note };
+            course.recovered.kept.push(keep(&self.store, &staged, &note, AFTER_LOST)?);
+        }
+        Ok(())
+    }
+
+    /// The object of a sealed version that comes last, by the name that it has now: it may have been renamed after its
+    /// bytes were noted.
+    async fn came_last(&self, orphan: &Orphan) -> Option<Key> {
+        if self.options.last.is_empty() || orphan.state == OrphanState::Open {
+            return None;
+        }
+        let Note { volume, upload, key, condition, said, .. } = Note::from_bytes(&orphan.note)?;
+        if volume != self.options.volume {
+            return None;
+        }
+        let noted = key.clone();
+        let belongs = self.namespace.carried(&upload, Belongs { key, condition, said }).await;
         // What has to wait does so there, whatever its name will be.
-        let key = belongs.ok().flatten().map_or(noted_key, |belongs| belongs.key);
-        self.options.last.has_key(&key)
+        let key = belongs.ok().flatten().map_or(noted, |belongs| belongs.key);
+        self.options.last.has_key(&key).then_some(key)
     }
 
     /// Removes uploads in parts that nobody completes any more; to be called now and then.
@@ -168,12 +218,7 @@ impl Vfs {
     }
 
     /// Uploads a sealed version, if the object is still the one that it replaces.
-    async fn replay(
-        &self,
-        staged: &Arc<Staged>,
-        note: &Note,
-        recovered: &mut Recovered,
-    ) -> Result<()> {
+    async fn replay(&self, staged: &Arc<Staged>, note: &Note, course: &mut Course) -> Result<()> {
         let sealed = Arc::new(staged.seal()?);
         // What was not changed is nowhere but in the version that is to be replaced.
         let original = match (&note.condition, note.origin_bytes) {
@@ -186,8 +231,7 @@ impl Vfs {
             let sealed = Arc::into_inner(sealed).expect("nobody else has it");
             self.store.reject(staged, sealed);
             let why = "its upload was cut short, and nothing says where the rest of it is";
-            recovered.kept.push(keep(&self.store, staged, note, why)?);
-            return Ok(());
+            return self.give_up(staged, note, why, course);
         }
         let base = original
             .map(|original| self.read_past_cache(original.key, original.version, original.size));
@@ -216,17 +260,17 @@ impl Vfs {
                 // The bucket has them: what is here is only a copy, which the cache does without.
                 drop(sealed);
                 self.store.discard(staged)?;
-                recovered.uploaded += 1;
+                course.recovered.uploaded += 1;
             }
             Err(error) if error.may_pass() => {
                 tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
                 self.store.reject(staged, sealed);
-                recovered.waiting += 1;
+                course.waits(note.key.clone());
             }
             Err(error) => {
                 self.store.reject(staged, sealed);
                 let why = format!("its upload was cut short, and cannot be finished: {error}");
-                recovered.kept.push(keep(&self.store, staged, note, &why)?);
+                self.give_up(staged, note, &why, course)?;
             }
         }
         Ok(())

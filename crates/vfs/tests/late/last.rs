@@ -236,6 +236,36 @@ fn what_comes_last_goes_where_a_file_of_its_folder_went() {
 }
 
 #[test]
+fn what_comes_last_goes_where_a_file_of_its_folder_went_also_while_others_wait() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        world.put_elsewhere("three/old");
+        let (two, three) = (world.folder("two").await, world.folder("three").await);
+        world.closed("done", b"0").await;
+        let (_, handle) = world.create("other").await;
+        world.write(handle, 0, b"never closed").await;
+        world.closed_in(two, "waits", b"bytes").await;
+        world.closed_in(two, "done", b"0").await;
+        world.closed_in(three, "done", b"0").await;
+        // Nothing is uploaded in this life: its clock stands still.
+        world.bucket.fail_next(Op::Put, remote::ErrorKind::Unavailable);
+        (world, vec![])
+    });
+    assert_eq!((recovered.kept.len(), recovered.waiting, recovered.uploaded), (2, 2, 1));
+    assert_eq!((world.object("done"), world.object("two/done")), (None, None));
+    assert_eq!(world.object("three/done").unwrap(), &b"0"[..]);
+    // The next one knows nothing of what went to the recovery folder.
+    let grave = world.buried();
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    assert_eq!((recovered.kept.len(), recovered.waiting, recovered.uploaded), (0, 0, 2));
+    assert_eq!(world.object("done"), None);
+    assert_eq!(world.object("two/done").unwrap(), &b"0"[..]);
+    drop((world, runtime));
+}
+
+#[test]
 fn what_was_never_closed_and_is_empty_is_not_kept_and_keeps_back_what_comes_last() {
     let (world, recovered, runtime) = killed(|| async {
         let world = World::new();
