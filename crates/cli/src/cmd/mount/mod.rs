@@ -76,6 +76,8 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     let log = settings::log(&settings.logs, own, &config.dir);
     config.insight.log = Some(mount::start_logging(&log).context("cannot start the log")?);
     let mut detached = Ok(());
+    // Once: somebody else may make one of its name then.
+    let mut with_folder = args.with_folder;
     let manager = Manager::ours();
     let serving = format!("serving {} at {}", config.location, config.dir.display());
     let buckets = Arc::new(EachBucket::new(sources, &config.dir));
@@ -90,7 +92,7 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
             manager.ready(&serving);
         }
         Stage::Ending { files, bytes } => {
-            if args.with_folder {
+            if std::mem::take(&mut with_folder) {
                 // Only if it is empty; it may be removed already.
                 let _ = std::fs::remove_dir(dir);
             }

@@ -14,8 +14,13 @@ use rustix::process::{Pid, geteuid, test_kill_process};
 /// Names that others may have taken.
 const TRIES_MAX: u32 = 100;
 
-/// How the name of a temporary folder begins; the number of its process and one more follow.
+/// How the name of a temporary folder begins; what tells this kernel from others, the number of its process and one more
+/// follow.
 const NAME: &str = "quayfs-run-";
+
+/// What the kernel says of each start of a machine, and how much of it is enough.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+const BOOT_CHARS: usize = 8;
 
 /// Names in the folder of temporary files that are looked at for what was left there, and how much of that is cleared
 /// at a time.
@@ -39,9 +44,13 @@ impl Folder {
             return Ok(Folder { path, lock: None });
         }
         let parent = std::env::temp_dir();
-        clear_left(&parent);
+        let boot = boot();
+        if let Some(boot) = &boot {
+            clear_left(&parent, boot);
+        }
+        let boot = boot.unwrap_or_else(|| "unknown".to_owned());
         for number in 0..TRIES_MAX {
-            let path = parent.join(format!("{NAME}{}-{number}", std::process::id()));
+            let path = parent.join(format!("{NAME}{boot}-{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     // Somebody may just take it for one that was left: then the next one will do.
@@ -82,15 +91,16 @@ impl Drop for Folder {
 
 /// Clears what runs that were killed have left in `parent`: folders, and mounts whose daemons were killed, too. What is
 /// mounted there is known by the table of mounts: to look at it waits for its daemon, and one that does not answer
-/// would hold up every run of this user.
-fn clear_left(parent: &Path) {
+/// would hold up every run of this user. Only what was made under this kernel: where the folder of temporary files is one
+/// of the network, others' processes and locks are not seen from here.
+fn clear_left(parent: &Path, boot: &str) {
     let Ok(parent) = parent.canonicalize() else { return };
     let (Ok(entries), Ok(mounted)) = (fs::read_dir(&parent), mount::mounted_below(&parent)) else {
         return;
     };
     let names = entries.take(NAMES_MAX).filter_map(|entry| Some(entry.ok()?.file_name()));
     let gone =
-        names.filter(|name| process(name).is_some_and(is_gone)).map(|name| parent.join(name));
+        names.filter(|name| process(name, boot).is_some_and(is_gone)).map(|name| parent.join(name));
     for path in
         gone.filter(|path| mounted.contains(path) || is_folder_of_ours(path)).take(CLEARED_MAX)
     {
@@ -112,9 +122,16 @@ fn is_folder_of_ours(path: &Path) -> bool {
     found.is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw())
 }
 
-/// The process for which a folder of this name was made.
-fn process(name: &OsStr) -> Option<Pid> {
-    let (process, number) = name.to_str()?.strip_prefix(NAME)?.split_once('-')?;
+/// What tells this start of this machine from others.
+fn boot() -> Option<String> {
+    let id = fs::read_to_string(BOOT).ok()?;
+    id.get(..BOOT_CHARS).map(str::to_owned)
+}
+
+/// The process for which a folder of this name was made under the kernel `boot`.
+fn process(name: &OsStr, boot: &str) -> Option<Pid> {
+    let of_boot = name.to_str()?.strip_prefix(NAME)?.strip_prefix(boot)?.strip_prefix('-')?;
+    let (process, number) = of_boot.split_once('-')?;
     number.parse::<u32>().ok()?;
     Pid::from_raw(process.parse().ok()?)
 }
@@ -144,34 +161,37 @@ fn is_at(folder: &File, path: &Path) -> bool {
 mod tests {
     use std::fs;
 
-    use super::{NAME, clear_left, locked};
+    use super::{NAME, boot, clear_left, locked};
 
     #[test]
     fn only_empty_folders_of_processes_that_are_gone_are_cleared() {
         let dir = tempfile::tempdir().unwrap();
         // No number of a process is as high.
-        let gone = format!("{NAME}{}", i32::MAX);
-        let alive = format!("{NAME}{}-0", std::process::id());
+        let boot = boot().unwrap();
+        let gone = format!("{NAME}{boot}-{}", i32::MAX);
+        let elsewhere = format!("{NAME}00000000-{}-0", i32::MAX);
+        let alive = format!("{NAME}{boot}-{}-0", std::process::id());
         let (full, held) = (format!("{gone}-1"), format!("{gone}-2"));
-        let others = ["quayfs-run-", "quayfs-run-x-0", "quayfs-run-2147483647", "quayfs-run-0-0"];
-        for name in [&alive, &full, &held, &format!("{gone}-0")] {
+        let others =
+            ["", "x-0", "2147483647", "0-0", "2147483647-0"].map(|rest| format!("{NAME}{rest}"));
+        for name in [&alive, &full, &held, &elsewhere, &format!("{gone}-0")] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        for name in others {
+        for name in &others {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
         fs::write(dir.path().join(&full).join("file"), b"").unwrap();
         fs::write(dir.path().join(format!("{gone}-3")), b"").unwrap();
         let lock = locked(&dir.path().join(&held)).unwrap();
-        clear_left(dir.path());
+        clear_left(dir.path(), &boot);
         let there = |name: &str| dir.path().join(name).exists();
         assert!(!there(&format!("{gone}-0")));
-        for name in [&alive, &full, &held, &format!("{gone}-3")] {
+        for name in [&alive, &full, &held, &elsewhere, &format!("{gone}-3")] {
             assert!(there(name), "{name}");
         }
         assert!(others.iter().all(|name| there(name)));
         drop(lock);
-        clear_left(dir.path());
+        clear_left(dir.path(), &boot);
         assert!(!there(&held));
     }
 }
