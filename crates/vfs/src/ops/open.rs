@@ -265,6 +265,9 @@ impl Vfs {
         opener: u32,
     ) -> Result<Opened> {
         let mut state = file.state.write();
+        if access.writes() {
+            self.check_writable(file, state.name)?;
+        }
         let pages = self.answer(file, &mut state, (access, opening))?;
         let lent = match (&state.bytes, pages, access) {
             (Bytes::Staged { staged, .. }, Pages::BackingSeen(_), Access::ReadWrite) => {
@@ -276,8 +279,8 @@ impl Vfs {
         if lent.is_some() {
             state.mapped = state.mapped.opened();
         }
-        drop(state);
         let handle = Handle { file: Arc::clone(file), access, opener, lent, kind: pages.kind() };
+        // Still under the guard: who restores the file sees that somebody may write it.
         Ok(Opened { handle: self.handles.add_file(handle), pages })
     }
 
@@ -415,7 +418,7 @@ impl Vfs {
 
     /// After a close, a file that was staged and that nobody changed may be a clean one again. What
     /// the kernel wrote past us through a mapping is found here.
-    pub(crate) fn restore(&self, file: &File) -> Result<()> {
+    pub(crate) fn restore(&self, file: &Arc<File>) -> Result<()> {
         let mut state = file.state.write();
         let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
             return Ok(());
@@ -427,10 +430,12 @@ impl Vfs {
         // Asked first: once the bytes have moved there is no way back.
         let target = match self.namespace.target(file.ino()) {
             Ok(target) => target,
-            // Others have put something in its place: who has it open goes on with these bytes.
+            // Others have put something in its place: who reads it goes on with these bytes. Who may still write
+            // is to hear that it is lost, so it is not nameless before his close.
             Err(error) if error.kind == namespace::ErrorKind::Stale => {
-                if state.mapped == Mapped::Never {
+                if state.mapped == Mapped::Never && !self.handles.is_written(file) {
                     state.name = Named::No;
+                    file.announce(Announced::No);
                 }
                 return Ok(());
             }
@@ -445,6 +450,19 @@ impl Vfs {
             self.take_back(file);
         }
         Ok(())
+    }
+
+    /// Fails if others have replaced the file and nobody wrote it then: what would be written to it from now on
+    /// would be nowhere after the close. What was removed here is written on, and so is what is in the recovery
+    /// folder.
+    pub(crate) fn check_writable(&self, file: &File, name: Named) -> Result<()> {
+        if name == Named::Yes || file.check_not_lost().is_err() {
+            return Ok(());
+        }
+        match self.namespace.target(file.ino()) {
+            Err(error) if error.kind == namespace::ErrorKind::Stale => Err(error.into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// A close is about to return: if nothing came of what the names were told of changes, they forget it before
