@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
 use namespace::{Abandoned, Content, NewNode};
 use remote::Condition;
-use store::{BackingFile, Base, ErrorKind};
+use store::{BackingFile, Base, ErrorKind, Staged};
 use transfer::Download;
 
 use crate::access::Access;
@@ -430,14 +430,10 @@ impl Vfs {
         // Asked first: once the bytes have moved there is no way back.
         let target = match self.namespace.target(file.ino()) {
             Ok(target) => target,
-            // Others have put something in its place: who reads it goes on with these bytes. Who may still write
-            // is to hear that it is lost, so it is not nameless before his close.
+            // Others have put something in its place: who reads it goes on with these bytes.
             Err(error) if error.kind == namespace::ErrorKind::Stale => {
-                if state.mapped == Mapped::Never && !self.handles.is_written(file) {
-                    state.name = Named::No;
-                    file.announce(Announced::No);
-                }
-                return Ok(());
+                let staged = Arc::clone(staged);
+                return self.unname_replaced(file, &mut state, &staged);
             }
             Err(error) => return Err(error.into()),
         };
@@ -448,6 +444,18 @@ impl Vfs {
             let extents = whole_object(&target.key, version, size);
             state.clean(Download::new(&self.fetcher, cached, extents));
             self.take_back(file);
+        }
+        Ok(())
+    }
+
+    /// What others have put in the place of `file`, which nobody has changed, is all that its name stands for. Who
+    /// may still write, also through a mapping, is to hear that it is lost: it is not nameless before his end.
+    fn unname_replaced(&self, file: &Arc<File>, state: &mut State, staged: &Staged) -> Result<()> {
+        let is_ours_alone = state.mapped == Mapped::Never || staged.is_back()?;
+        if is_ours_alone && !state.is_dirty() && !self.handles.is_written(file) {
+            state.name = Named::No;
+            state.mapped = Mapped::Never;
+            file.announce(Announced::No);
         }
         Ok(())
     }

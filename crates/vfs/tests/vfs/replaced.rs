@@ -1,5 +1,8 @@
 //! Files that others replace in the bucket while they are open here.
 
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
 use base::{Errno, HandleId, Ino};
 use namespace::SetAttr;
 use quayfs_vfs::{Access, Opened, Pages};
@@ -42,6 +45,16 @@ impl World {
         assert!(self.recovered().iter().any(|kept| kept == b"mine"));
         assert_eq!(self.object("a").unwrap(), OTHERS);
     }
+
+    /// Until nothing is staged any more.
+    async fn unstaged(&self) {
+        let gone = async {
+            while 0 < self.staged_files() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,5 +94,35 @@ async fn what_others_replaced_is_for_its_readers_only() {
     assert_eq!(world.vfs().read(reader.handle, 0, 10).await.unwrap(), OLD);
     world.vfs.release(reader.handle).unwrap();
     assert_eq!(world.staged_files(), 0);
+    assert_eq!(world.object("a").unwrap(), OTHERS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_what_could_be_mapped_and_was_replaced_without_a_change() {
+    let (world, ino, reader) = World::read_by_the_kernel().await;
+    let writer = world.open(ino, Access::ReadWrite).await;
+    assert!(matches!(writer.pages, Pages::BackingSeen(_)), "{writer:?}");
+    world.replaced("a", OTHERS).await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    world.vfs.release(writer.handle).unwrap();
+    world.vfs.release(reader.handle).unwrap();
+    world.unstaged().await;
+    assert_eq!(world.recovered(), Vec::<Vec<u8>>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stored_through_a_mapping_that_outlives_its_close_is_kept_though_others_replaced_the_file()
+ {
+    let (world, ino, reader) = World::read_by_the_kernel().await;
+    let writer = world.open(ino, Access::ReadWrite).await;
+    let mapping = world.mapped();
+    world.replaced("a", OTHERS).await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    world.vfs.release(writer.handle).unwrap();
+    world.vfs.release(reader.handle).unwrap();
+    mapping.write_all_at(b"mine", 0).unwrap();
+    drop(mapping);
+    world.unstaged().await;
+    assert!(world.recovered().iter().any(|kept| kept == b"mine"));
     assert_eq!(world.object("a").unwrap(), OTHERS);
 }

@@ -182,6 +182,13 @@ impl World {
         Grave { bucket, dir }
     }
 
+    /// The one staged file, which its holder writes to as the kernel does for a mapping.
+    pub(crate) fn mapped(&self) -> std::fs::File {
+        let mut staged = std::fs::read_dir(self.dir.path().join("staged")).unwrap();
+        let path = staged.next().unwrap().unwrap().path();
+        std::fs::File::options().write(true).open(path).unwrap()
+    }
+
     pub(crate) fn staged_files(&self) -> usize {
         std::fs::read_dir(self.dir.path().join("staged")).unwrap().count()
     }
