@@ -420,10 +420,18 @@ impl Vfs {
     /// the kernel wrote past us through a mapping is found here.
     pub(crate) fn restore(&self, file: &Arc<File>) -> Result<()> {
         let mut state = file.state.write();
+        if state.is_dirty() {
+            return Ok(());
+        }
+        if !self.handles.is_written(file) {
+            // Whoever writes next has written nothing of it whole.
+            state.overwrite = Overwrite::Yields;
+        }
         let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
             return Ok(());
         };
-        if state.is_dirty() {
+        if state.overwrite == Overwrite::Wins {
+            // Who has cut it to nothing may have it open still, and write: until then others do not count.
             return Ok(());
         }
         let size = staged.size();

@@ -126,3 +126,34 @@ async fn what_is_stored_through_a_mapping_that_outlives_its_close_is_kept_though
     assert!(world.recovered().iter().any(|kept| kept == b"mine"));
     assert_eq!(world.object("a").unwrap(), OTHERS);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_appends_to_what_somebody_has_cut_to_nothing_before_replaces_nothing_of_others() {
+    let (world, ino) = World::with(b"").await;
+    let reader = world.open(ino, Access::Read).await;
+    let cutter = world.open(ino, Access::Write).await;
+    world.vfs().set_attr(ino, size(0)).await.unwrap();
+    world.vfs().flush(cutter.handle, ME).await.unwrap();
+    world.vfs.release(cutter.handle).unwrap();
+    // Nobody looks at the name meanwhile.
+    world.bucket.insert(&Key::from("a"), OTHERS, Metadata::new());
+    let writer = world.open(ino, Access::Write).await;
+    world.loses(writer.handle).await;
+    world.vfs.release(reader.handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_cut_an_empty_file_to_nothing_wins_whoever_else_closes_it() {
+    let (world, ino) = World::with(b"").await;
+    let writer = world.open(ino, Access::Write).await;
+    let other = world.open(ino, Access::Write).await;
+    world.vfs().set_attr(ino, size(0)).await.unwrap();
+    world.vfs().flush(other.handle, ME).await.unwrap();
+    world.vfs.release(other.handle).unwrap();
+    world.bucket.insert(&Key::from("a"), OTHERS, Metadata::new());
+    assert_eq!(world.lookup("a").await, ino);
+    world.write(writer.handle, 0, b"mine").await;
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    world.vfs.release(writer.handle).unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"mine"[..]);
+}
