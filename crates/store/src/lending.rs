@@ -50,6 +50,22 @@ impl Staged {
         Ok(is_changed)
     }
 
+    /// Whether the kernel can write to it no more. If so, it is dirty if anything was written past us, and if it
+    /// is clean it stays so but for what is written through us.
+    pub fn is_back(&self) -> Result<bool> {
+        let mut guard = self.guard("look")?;
+        self.is_body_back(guard.body())
+    }
+
+    pub(crate) fn is_body_back(&self, body: &mut Body) -> Result<bool> {
+        // Asked first: what is found to be unchanged afterwards stays so.
+        if body.lent == Lent::ToKernel && !body.file.is_ours_alone() {
+            return Ok(false);
+        }
+        self.rescan_body(body)?;
+        Ok(true)
+    }
+
     /// Compares checksums, if the kernel ever had the file.
     pub(crate) fn rescan_body(&self, body: &mut Body) -> Result<bool> {
         let (_all, is_changed) = self.rescan_some(body, &mut Walk::at_once())?;

@@ -255,11 +255,9 @@ pub(crate) fn adopt(
 pub(crate) fn restore(table: &Table, staged: &Arc<Staged>) -> Result<Option<Arc<Cached>>> {
     let mut guard = staged.guard("restore")?;
     let body = guard.body();
-    // Asked first: what is found to be unchanged afterwards stays so.
-    if body.lent == Lent::ToKernel && !body.file.is_ours_alone() {
+    if !staged.is_body_back(body)? {
         return Ok(None);
     }
-    staged.rescan_body(body)?;
     if body.residency != Residency::Clean || body.home == Home::Recovery {
         return Ok(None);
     }

@@ -57,6 +57,19 @@ impl Error {
         }
     }
 
+    /// Whether what was to be said of a file has no place: not beside the names, or not on the local disk.
+    pub(crate) fn is_unsayable(&self) -> bool {
+        use namespace::ErrorKind as Kind;
+        match self {
+            Error::Namespace(error) => matches!(
+                error.kind,
+                Kind::Unsupported | Kind::AttributesTooLarge | Kind::Journal(_)
+            ),
+            Error::Store(_) | Error::Transfer(_) => self.is_full(),
+            Error::Call(_) | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether the store could not be reached within the deadline.
     pub(crate) fn is_unanswered(&self) -> bool {
         match self {

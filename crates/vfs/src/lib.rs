@@ -39,6 +39,7 @@ mod pins;
 mod publishing;
 mod recover;
 mod relief;
+mod restore;
 mod set_id;
 mod source;
 mod stream;

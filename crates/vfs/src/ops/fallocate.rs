@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use base::{ByteRange, Errno, HandleId};
-use namespace::SetAttr;
 use store::{Growth, Outcome, Staged};
 
 use crate::errno::{Error, Result};
@@ -95,14 +94,15 @@ impl Vfs {
 
     /// The bytes are as they were, but local disks count it as a change all the same.
     async fn note_room(&self, file: &File) -> Result<()> {
-        let _timing = file.timing.lock().await;
         let now = self.clock.wall();
-        if file.state.read().name == Named::Yes {
-            let change = SetAttr { mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
-            self.namespace.set_attr(file.ino(), change).await?;
+        let name = file.state.read().name;
+        match name {
+            Named::Yes => self.say_time(file.ino(), now).await,
+            Named::No => {
+                file.attributes_changed(Some(now), now);
+                Ok(())
+            }
         }
-        file.attributes_changed(Some(now), now);
-        Ok(())
     }
 }
 

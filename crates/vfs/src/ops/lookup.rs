@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{Attr, Errno, FileKind, Ino, Name};
+use base::{Attr, Errno, FileKind, Ino, Name, Timestamp};
 use namespace::{SetAttr, SetId};
 
 use crate::errno::{Error, Result};
@@ -36,9 +36,8 @@ impl Vfs {
                 Arc::clone(&self).clear_set_id(ino).await?;
                 change.set_id = SetId::Kept;
             }
-            if self.truncate(ino, size).await? == Cut::Unchanged {
-                // No upload tells its time: it goes the way of a time that a program gives.
-                change.mtime.get_or_insert_with(|| self.clock.wall());
+            if self.truncate(ino, size).await? == Cut::Unchanged && change.mtime.is_none() {
+                self.say_time(ino, self.clock.wall()).await?;
             }
         }
         if change != SetAttr::default() {
@@ -48,6 +47,24 @@ impl Vfs {
         self.attr(ino).await
     }
 
+    /// At `now` the file was changed in a way that no upload tells: the time goes the way of one that a program
+    /// gives. Nobody has asked for it, so where it cannot be said the change stands without it.
+    pub(crate) async fn say_time(&self, ino: Ino, now: Timestamp) -> Result<()> {
+        let change = SetAttr { mtime: Some(now), ctime: Some(now), ..SetAttr::default() };
+        let said = self.change_attributes(ino, change).await;
+        match said.and_then(|()| self.note_attributes(ino)) {
+            Err(error) if error.is_unsayable() => {
+                tracing::debug!(%ino, %error, "the time of a change cannot be said");
+                // An upload that is still to come tells it.
+                if let Some(file) = self.files.find(ino) {
+                    file.attributes_changed(Some(now), now);
+                }
+                Ok(())
+            }
+            said => said,
+        }
+    }
+
     async fn change_attributes(&self, ino: Ino, change: SetAttr) -> Result<()> {
         let Some(file) = self.files.find(ino) else {
             self.namespace.set_attr(ino, change).await?;
@@ -55,7 +72,8 @@ impl Vfs {
         };
         let _timing = file.timing.lock().await;
         self.namespace.set_attr(ino, change).await?;
-        file.attributes_changed(change.mtime, self.clock.wall());
+        let ctime = change.ctime.unwrap_or_else(|| self.clock.wall());
+        file.attributes_changed(change.mtime, ctime);
         Ok(())
     }
 

@@ -4,18 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
-use namespace::{Abandoned, Content, NewNode};
-use remote::Condition;
+use namespace::{Content, NewNode};
 use store::{BackingFile, Base, ErrorKind};
-use transfer::Download;
 
 use crate::access::Access;
 use crate::errno::{Error, Result, errno};
-use crate::file::{Announced, Bytes, File, Mapped, Named, Overwrite, State};
+use crate::file::{Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Kind, Lent, Opening, Otherwise, Whole};
-use crate::origin::whole_object;
 use crate::vfs::Vfs;
 
 /// An open file, and how the kernel is to read and write it.
@@ -265,6 +262,9 @@ impl Vfs {
         opener: u32,
     ) -> Result<Opened> {
         let mut state = file.state.write();
+        if access.writes() {
+            self.check_writable(file, state.name)?;
+        }
         let pages = self.answer(file, &mut state, (access, opening))?;
         let lent = match (&state.bytes, pages, access) {
             (Bytes::Staged { staged, .. }, Pages::BackingSeen(_), Access::ReadWrite) => {
@@ -276,8 +276,8 @@ impl Vfs {
         if lent.is_some() {
             state.mapped = state.mapped.opened();
         }
-        drop(state);
         let handle = Handle { file: Arc::clone(file), access, opener, lent, kind: pages.kind() };
+        // Still under the guard: who restores the file sees that somebody may write it.
         Ok(Opened { handle: self.handles.add_file(handle), pages })
     }
 
@@ -411,61 +411,5 @@ impl Vfs {
         let base = Some(Arc::clone(download).into());
         state.bytes = Bytes::Staged { staged, base };
         Ok(())
-    }
-
-    /// After a close, a file that was staged and that nobody changed may be a clean one again. What
-    /// the kernel wrote past us through a mapping is found here.
-    pub(crate) fn restore(&self, file: &File) -> Result<()> {
-        let mut state = file.state.write();
-        let (Bytes::Staged { staged, .. }, Named::Yes) = (&state.bytes, state.name) else {
-            return Ok(());
-        };
-        if state.is_dirty() {
-            return Ok(());
-        }
-        let size = staged.size();
-        // Asked first: once the bytes have moved there is no way back.
-        let target = match self.namespace.target(file.ino()) {
-            Ok(target) => target,
-            // Others have put something in its place: who has it open goes on with these bytes.
-            Err(error) if error.kind == namespace::ErrorKind::Stale => {
-                if state.mapped == Mapped::Never {
-                    state.name = Named::No;
-                }
-                return Ok(());
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(cached) = self.store.restore(staged)? {
-            let Condition::Is(version) = &target.condition else {
-                return Err(Error::Call(Errno::ESTALE));
-            };
-            let extents = whole_object(&target.key, version, size);
-            state.clean(Download::new(&self.fetcher, cached, extents));
-            self.take_back(file);
-        }
-        Ok(())
-    }
-
-    /// A close is about to return: if nothing came of what the names were told of changes, they forget it before
-    /// the kernel's last word on the open, which may come late. Not of a file that is to win over what others put:
-    /// whoever has cut it to nothing may have it open by another descriptor still, and write.
-    pub(crate) fn take_back_at_close(&self, file: &File) {
-        if file.is_announced() {
-            // No write is between its announcement and its bytes meanwhile.
-            let state = file.state.write();
-            let is_settled = !state.is_dirty() && state.name == Named::Yes;
-            if is_settled && state.overwrite == Overwrite::Yields {
-                self.take_back(file);
-            }
-        }
-    }
-
-    /// What others do to the object counts again; under the state's guard.
-    fn take_back(&self, file: &File) {
-        if file.is_announced() {
-            self.namespace.abandon(file.ino(), Abandoned::Unchanged);
-            file.announce(Announced::No);
-        }
     }
 }

@@ -97,10 +97,15 @@ impl Vfs {
         if !file.is_announced() {
             let change = SetAttr { size: Some(file.size()), ..SetAttr::default() };
             let named = file.state.read().name;
+            self.check_writable(file, named)?;
             if named == Named::Yes {
                 self.namespace.set_attr(file.ino(), change).await?;
             }
-            file.announce(Announced::Yes);
+            let state = file.state.read();
+            // If it has lost its name just now, that is looked at again.
+            if state.name == named {
+                file.announce(Announced::Yes);
+            }
         }
         Ok(())
     }

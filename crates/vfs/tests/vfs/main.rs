@@ -5,5 +5,6 @@
 
 mod crashes;
 mod names;
+mod replaced;
 mod rig;
 mod writing;

@@ -10,7 +10,7 @@ use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng, Share
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner};
 use remote::fake::{Fake, Op};
-use remote::{Key, Remote, Retry, RetryOptions};
+use remote::{Key, Metadata, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
@@ -19,6 +19,7 @@ use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Last, Vfs, VfsOptions, er
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
 pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
+const METADATA_TTL: Duration = Duration::from_secs(1);
 pub(crate) const ME: u32 = 100;
 pub(crate) const CHILD: u32 = 101;
 
@@ -45,14 +46,13 @@ impl Kernel for Notes {
 }
 
 /// A file system over `bucket` whose state folder is `dir`.
-fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
-    let clock = Arc::new(ManualClock::default());
+fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
     let names = BucketOptions {
         store_identity: "fake://b".to_owned(),
-        metadata_ttl: Duration::from_secs(1),
+        metadata_ttl: METADATA_TTL,
         owner: OWNER,
         file_mode: 0o644,
         folder_mode: 0o755,
@@ -113,14 +113,19 @@ fn file_system(bucket: &Fake, dir: &Path) -> Arc<Vfs> {
 pub(crate) struct World {
     pub(crate) bucket: Fake,
     pub(crate) vfs: Arc<Vfs>,
+    clock: Arc<ManualClock>,
     dir: tempfile::TempDir,
 }
 
 impl World {
     pub(crate) fn new() -> World {
-        let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
-        let vfs = file_system(&bucket, dir.path());
-        World { bucket, vfs, dir }
+        World::over(Fake::new(), tempfile::tempdir().unwrap())
+    }
+
+    fn over(bucket: Fake, dir: tempfile::TempDir) -> World {
+        let clock = Arc::new(ManualClock::default());
+        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock));
+        World { bucket, vfs, clock, dir }
     }
 
     pub(crate) fn vfs(&self) -> Arc<Vfs> {
@@ -129,6 +134,14 @@ impl World {
 
     pub(crate) fn object(&self, key: &str) -> Option<Bytes> {
         self.bucket.bytes(&Key::from(key))
+    }
+
+    /// Others make `bytes` the object, and somebody looks at its name here.
+    pub(crate) async fn replaced(&self, key: &str, bytes: &'static [u8]) {
+        self.bucket.insert(&Key::from(key), bytes, Metadata::new());
+        self.clock.advance(2 * METADATA_TTL);
+        let found = self.vfs().lookup(Ino::ROOT, name(key)).await.unwrap();
+        assert_eq!(found.size, bytes.len() as u64);
     }
 
     pub(crate) async fn lookup(&self, key: &str) -> Ino {
@@ -157,7 +170,7 @@ impl World {
     /// Dies while `handle` is being synced, once `puts` of its tries have come to the store and all
     /// but the last of them went through. What comes after the death finds the same state folder.
     pub(crate) async fn die_while_syncing(self, handle: base::HandleId, puts: usize) -> Grave {
-        let World { bucket, vfs, dir } = self;
+        let World { bucket, vfs, clock: _, dir } = self;
         let gate = bucket.hold(Op::Put);
         let syncing = tokio::spawn(Arc::clone(&vfs).fsync(handle));
         gate.let_through(puts - 1);
@@ -167,6 +180,13 @@ impl World {
         drop(gate);
         drop(vfs);
         Grave { bucket, dir }
+    }
+
+    /// The one staged file, which its holder writes to as the kernel does for a mapping.
+    pub(crate) fn mapped(&self) -> std::fs::File {
+        let mut staged = std::fs::read_dir(self.dir.path().join("staged")).unwrap();
+        let path = staged.next().unwrap().unwrap().path();
+        std::fs::File::options().write(true).open(path).unwrap()
     }
 
     pub(crate) fn staged_files(&self) -> usize {
@@ -206,7 +226,7 @@ impl Grave {
 
     pub(crate) async fn rise(self) -> (World, vfs::Recovered) {
         let Grave { bucket, dir } = self;
-        let world = World { vfs: file_system(&bucket, dir.path()), bucket, dir };
+        let world = World::over(bucket, dir);
         let recovered = world.vfs.recover().await.unwrap();
         (world, recovered)
     }

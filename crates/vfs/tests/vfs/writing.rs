@@ -1,6 +1,6 @@
 //! What is written, read and kept of the bytes of one file.
 
-use base::{ByteRange, Errno, Ino};
+use base::{ByteRange, Errno, Ino, Timestamp};
 use namespace::SetAttr;
 use quayfs_vfs as vfs;
 use quayfs_vfs::{Access, Fallocate, Growth, Pages, Seek};
@@ -282,4 +282,31 @@ async fn a_range_is_copied_between_files_and_ends_with_the_source() {
     assert!(object[..5] == [0; 5] && object[5..] == bytes[1_000_000..]);
     world.vfs.release(source).unwrap();
     world.vfs.release(target).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_leaves_the_bytes_as_they_were_needs_no_place_for_its_time() {
+    let world = World::new();
+    let newer = br#"{"quayfs-attributes":2}"#;
+    world.bucket.insert(&Key::from(".quayfs-attributes"), &newer[..], Metadata::new());
+    world.bucket.insert(&Key::from("empty"), &b""[..], Metadata::new());
+    let nothing = SetAttr { size: Some(0), ..SetAttr::default() };
+    let cut = async |ino| world.vfs().set_attr(ino, nothing).await;
+    let ino = world.lookup("empty").await;
+    assert_eq!(cut(ino).await.unwrap().size, 0, "by its name");
+    let opened = world.open(ino, Access::Write).await.handle;
+    assert_eq!(cut(ino).await.unwrap().size, 0, "while it is open");
+    let given = SetAttr { mtime: Some(Timestamp { secs: 7, nanos: 0 }), ..nothing };
+    assert_eq!(told(world.vfs().set_attr(ino, given).await), Errno::EOPNOTSUPP, "it was asked for");
+    let (made, handle) = world.create("new", false).await;
+    assert_eq!(cut(made).await.unwrap().size, 0);
+    world.write(handle, 0, b"0123").await;
+    let range = ByteRange::new(0, 4).unwrap();
+    let room = Fallocate::Allocate(Growth::Grows);
+    world.vfs().fallocate(handle, range, room).await.unwrap();
+    for handle in [opened, handle] {
+        world.vfs().flush(handle, ME).await.unwrap();
+        world.vfs.release(handle).unwrap();
+    }
+    assert_eq!(world.object("new").unwrap(), &b"0123"[..]);
 }
