@@ -61,6 +61,11 @@ impl Handles {
         files.values().any(|handle| handle.access.writes() && Arc::ptr_eq(&handle.file, file))
     }
 
+    /// How often `file` is open for writing.
+    pub(crate) fn writers(&self, file: &Arc<File>) -> usize {
+        self.written().iter().filter(|other| Arc::ptr_eq(other, file)).count()
+    }
+
     /// The files that someone has open for writing, each as often as it is.
     pub(crate) fn written(&self) -> Vec<Arc<File>> {
         let files = self.files.read();

@@ -80,16 +80,39 @@ impl Vfs {
         lacking
     }
 
-    /// The files that are open and hold back what comes last, until they are closed: also when somebody has brought
+    /// The files that are open and hold back what comes last, until they are removed: also when somebody has brought
     /// them into the bucket meanwhile.
     fn holding(&self) -> Vec<Arc<File>> {
-        let last = &self.options.last;
-        let holds = |file: &Arc<File>| {
-            self.namespace.path(file.ino()).is_some_and(|path| last.is_held_by(&path))
-        };
         let mut holding = self.handles.written();
-        holding.retain(holds);
+        holding.retain(|file| self.holds(file).is_some());
         holding
+    }
+
+    /// The path of `file`, if it holds back what comes last in its folder while it is open for writing.
+    fn holds(&self, file: &File) -> Option<Vec<u8>> {
+        if self.options.last.is_empty() {
+            return None;
+        }
+        self.namespace.path(file.ino()).filter(|path| self.options.last.is_held_by(path))
+    }
+
+    /// Somebody has `file` open for writing: if it holds something back, it does so again.
+    pub(crate) fn begins_to_hold(&self, file: &File) {
+        if !self.lost.lock().is_empty()
+            && let Some(path) = self.holds(file)
+        {
+            self.lost.lock().remove(&path);
+        }
+    }
+
+    /// One of those who have `file` open for writing is about to close it. If he is the only one, and it holds
+    /// something back, he was killed: who is through with his work removes it first. What it holds back would say
+    /// that all is done.
+    pub(crate) fn is_closed_for_good(&self, file: &Arc<File>) {
+        if self.holds(file).is_some() && self.handles.writers(file) == 1 {
+            tracing::warn!(ino = %file.ino(), "who held back what comes last ended without a word: it does not come");
+            self.loses(file);
+        }
     }
 
     /// `file` lost to somebody else's. It is no file any more that could fail again, so that is remembered until
@@ -107,6 +130,7 @@ impl Vfs {
     pub(crate) fn is_no_loss(&self, file: &File) {
         if !self.lost.lock().is_empty()
             && let Some(path) = self.namespace.path(file.ino())
+            && !self.options.last.is_held_by(&path)
         {
             self.lost.lock().remove(&path);
         }

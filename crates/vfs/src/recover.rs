@@ -134,6 +134,10 @@ impl Vfs {
 
     async fn finish(&self, left: Left, course: &mut Course) -> Result<()> {
         let Left { staged, note, state } = left;
+        if self.options.last.is_held_by(note.key.as_bytes()) {
+            // Who held something back did not come to an end.
+            self.keep_after(&note.key, course)?;
+        }
         match state {
             OrphanState::Sealed => self.replay(&staged, &note, course).await,
             OrphanState::Open if note.leaves_nothing(staged.size()) => {

@@ -168,6 +168,12 @@ impl Vfs {
 
     /// The last descriptor and mapping of an open are gone.
     pub fn release(self: &Arc<Self>, handle: HandleId) -> Result<()> {
+        let closed = self.handles.file(handle)?;
+        if closed.access.writes() {
+            // Before it holds nothing back.
+            self.is_closed_for_good(&closed.file);
+        }
+        drop(closed);
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
         let (was_lent, kind) = (handle.lent.is_some(), handle.kind);
@@ -278,7 +284,12 @@ impl Vfs {
         }
         let handle = Handle { file: Arc::clone(file), access, opener, lent, kind: pages.kind() };
         // Still under the guard: who restores the file sees that somebody may write it.
-        Ok(Opened { handle: self.handles.add_file(handle), pages })
+        let handle = self.handles.add_file(handle);
+        drop(state);
+        if access.writes() {
+            self.begins_to_hold(file);
+        }
+        Ok(Opened { handle, pages })
     }
 
     /// Decides how the kernel does this open's I/O, and notes it.

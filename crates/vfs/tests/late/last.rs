@@ -192,6 +192,44 @@ async fn what_is_held_back_waits_for_a_close_also_when_the_bucket_has_what_holds
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_held_back_by_who_is_killed_does_not_come() {
+    let world = World::new();
+    let (_, hold) = world.create("done.held").await;
+    world.closed("done", b"0").await;
+    // As the kernel does it for him.
+    world.close(hold).await;
+    world.settled().await;
+    assert_eq!((world.object("done"), world.recovery().len()), (None, 2));
+    let told = world.vfs.drain().await;
+    assert!(told.iter().all(|told| told.next == Next::Lost), "{told:?}");
+    world.vfs.heard(&told);
+    // The next one holds it back anew, and comes to its end.
+    let (_, hold) = world.create("again.held").await;
+    world.close(hold).await;
+    world.vfs().unlink(Ino::ROOT, name("done.held")).await.unwrap();
+    let (_, hold) = world.create("done.held").await;
+    world.closed("done", b"1").await;
+    world.vfs().unlink(Ino::ROOT, name("done.held")).await.unwrap();
+    world.close(hold).await;
+    world.settled().await;
+    assert_eq!(world.object("done").unwrap(), &b"1"[..]);
+}
+
+#[test]
+fn what_is_held_back_by_who_is_killed_with_the_daemon_does_not_come() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        let (_, hold) = world.create("done.held").await;
+        world.closed("done", b"0").await;
+        world.close(hold).await;
+        (world, vec![])
+    });
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 1), "{recovered:?}");
+    assert_eq!(world.object("done"), None);
+    drop((world, runtime));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_fails_keeps_back_what_comes_last() {
     let world = World::new();
     world.closed("done", b"0").await;
