@@ -21,6 +21,7 @@ use crate::knowledge::Knowledge;
 use crate::ledger::StoreLedger;
 use crate::location::Location;
 use crate::notice::Notice;
+use crate::process_limits;
 use crate::recall::{Asked, Recall};
 use crate::sizes::Sizes;
 use crate::writes::{self, Company, Writes};
@@ -184,6 +185,7 @@ fn vfs_options(
         commit: config.commit,
         dirty_limit: config.dirty_limit,
         upload_delay: config.upload_delay,
+        pending_files: process_limits::pending_files(),
         last: config.last.clone(),
         learned: Arc::clone(knowledge.learned()),
     }

@@ -39,6 +39,7 @@ mod pins;
 mod prices;
 mod priority;
 mod process;
+mod process_limits;
 mod raw;
 mod recall;
 mod recover;

@@ -23,6 +23,7 @@ use crate::kernel::Link;
 use crate::location::Location;
 use crate::notice::Notice;
 use crate::priority;
+use crate::process_limits;
 use crate::socket::Socket;
 use crate::tag::Tag;
 use crate::tenant;
@@ -84,7 +85,8 @@ pub fn serve(
     let runtime = runtime()?;
     fuse::check_mount_point(&config.dir)?;
     apart::check_apart(config)?;
-    raise_file_limit();
+    process_limits::raise();
+    process_limits::outlive(&runtime);
     leave_no_core();
     let served = serve_on(&runtime, config, buckets, &mut tell);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
@@ -333,16 +335,6 @@ async fn keep_house(store: Store, clock: Arc<dyn Clock>) {
             // The runtime is ending.
             Err(_) => return,
         }
-    }
-}
-
-/// Every cached file in use is an open file.
-fn raise_file_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::debug!(%error, "the limit of open files stays as it is");
     }
 }
 

@@ -13,10 +13,6 @@ use crate::errno::{Error, Result};
 use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
 
-/// Files that may wait for their upload; each is an open file of this process. From half of that on they wait for
-/// their turn only, beyond that a close waits for the bucket.
-const PENDING_FILES_MAX: usize = 16_384;
-
 /// With a longer upload delay who set it wants to see first what is to be uploaded: nothing shortens it.
 const HURRIED_DELAY_MAX: Duration = Duration::from_mins(1);
 
@@ -42,15 +38,22 @@ fn is_shortened(delay: Duration) -> bool {
     delay <= HURRIED_DELAY_MAX
 }
 
-/// How long an upload waits of the upload `delay`, when so many are `pending`.
-fn shortened(delay: Duration, pending: usize, comes: Comes) -> Duration {
+/// Whether many files wait for their upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    Few,
+    Many,
+}
+
+/// How long an upload waits of the upload `delay`.
+fn shortened(delay: Duration, wait: Wait, comes: Comes) -> Duration {
     if !is_shortened(delay) {
         return delay;
     }
-    match comes {
-        _ if PENDING_FILES_MAX / 2 <= pending => Duration::ZERO,
-        Comes::Last => delay.min(LAST_DELAY_MAX),
-        Comes::Anyhow => delay,
+    match (wait, comes) {
+        (Wait::Many, Comes::Last | Comes::Anyhow) => Duration::ZERO,
+        (Wait::Few, Comes::Last) => delay.min(LAST_DELAY_MAX),
+        (Wait::Few, Comes::Anyhow) => delay,
     }
 }
 
@@ -74,7 +77,8 @@ impl Vfs {
     /// How long the upload of `file`, which was closed, waits.
     pub(crate) fn delay_of(&self, file: &File) -> Duration {
         let comes = if self.comes_last(file) { Comes::Last } else { Comes::Anyhow };
-        shortened(self.upload_delay(), self.later.len(), comes)
+        let is_many = self.options.pending_files / 2 <= self.later.len();
+        shortened(self.upload_delay(), if is_many { Wait::Many } else { Wait::Few }, comes)
     }
 
     /// Whether uploads need not wait for all of the upload delay.
@@ -86,7 +90,7 @@ impl Vfs {
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         // One that comes last does not come before its turn for that. What is barred fails there, for who closes it
         // to hear.
-        let is_full = PENDING_FILES_MAX <= self.later.len() && !self.comes_last(file);
+        let is_full = self.options.pending_files <= self.later.len() && !self.comes_last(file);
         if is_full || self.is_barred(file) {
             return self.commit_apart(file).await;
         }
@@ -264,16 +268,16 @@ impl Vfs {
 mod tests {
     use std::time::Duration;
 
-    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, PENDING_FILES_MAX, shortened};
+    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, Wait, shortened};
 
     #[test]
     fn the_upload_delay_is_shorter_for_the_last_and_none_where_many_wait() {
-        let (short, many) = (Duration::from_secs(10), PENDING_FILES_MAX / 2);
-        assert_eq!(shortened(short, many - 1, Comes::Anyhow), short);
-        assert_eq!(shortened(short, many - 1, Comes::Last), LAST_DELAY_MAX);
-        assert_eq!(shortened(Duration::ZERO, 0, Comes::Last), Duration::ZERO);
+        let short = Duration::from_secs(10);
+        assert_eq!(shortened(short, Wait::Few, Comes::Anyhow), short);
+        assert_eq!(shortened(short, Wait::Few, Comes::Last), LAST_DELAY_MAX);
+        assert_eq!(shortened(Duration::ZERO, Wait::Few, Comes::Last), Duration::ZERO);
         for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(short, many, comes), Duration::ZERO);
+            assert_eq!(shortened(short, Wait::Many, comes), Duration::ZERO);
         }
     }
 
@@ -281,7 +285,7 @@ mod tests {
     fn nothing_shortens_a_long_upload_delay() {
         let long = HURRIED_DELAY_MAX + Duration::from_secs(1);
         for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(long, PENDING_FILES_MAX, comes), long);
+            assert_eq!(shortened(long, Wait::Many, comes), long);
         }
     }
 }

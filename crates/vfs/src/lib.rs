@@ -68,5 +68,7 @@ pub use pins::Pinned;
 pub use recover::Recovered;
 pub use relief::Dirty;
 pub use store::{Growth, Seek};
-pub use vfs::{Commit, News, Next, Pending, UPLOAD_DELAY, Unpublished, Vfs, VfsOptions};
+pub use vfs::{
+    Commit, News, Next, PENDING_FILES, Pending, UPLOAD_DELAY, Unpublished, Vfs, VfsOptions,
+};
 pub use warm::{Evicted, Warmed, Warming};

@@ -38,6 +38,9 @@ pub struct VfsOptions {
     /// How long an upload waits after a close that does not wait for it. Files that are removed, renamed or written
     /// again by then cost one upload, or none.
     pub upload_delay: Duration,
+    /// Files that may wait for their upload; each is an open file of this process. From half of that on they wait for
+    /// their turn only, beyond that a close waits for the bucket.
+    pub pending_files: usize,
     /// Which files come after all else of their folder, where closes do not wait.
     pub last: Last,
     /// What has shown of the store.
@@ -46,6 +49,9 @@ pub struct VfsOptions {
 
 /// The upload delay of who has no reason for another: as long as other hosts believe what they know of names.
 pub const UPLOAD_DELAY: Duration = Duration::from_secs(1);
+
+/// [`VfsOptions::pending_files`] of who may have many files open.
+pub const PENDING_FILES: usize = 16_384;
 
 /// What a close waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

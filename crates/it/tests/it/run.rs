@@ -285,6 +285,39 @@ fn what_is_not_there_of_a_list_is_told_also_by_a_quick_command() {
     assert!(!said.stderr.contains("there: ") && said.stdout.is_empty(), "{}", said.report());
 }
 
+/// Runs a script in a mount under limits of the shell.
+fn run_limited(place: &Place, limits: &str, script: &str) -> Finished {
+    let bare = place.command(&[], script);
+    let mut command = place.plan.other_command("sh".as_ref());
+    command.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
+    command.arg(bare.get_program()).args(bare.get_args());
+    run(&mut command, WITHIN)
+}
+
+#[test]
+fn who_may_have_few_files_open_writes_many() {
+    let place = place();
+    let place = Place { plan: place.plan.env("QUAYFS_UPLOAD_DELAY", "1h"), ..place };
+    let script = "i=0; while [ $i -lt 1500 ]; do echo $i > f$i || exit 9; i=$((i + 1)); done";
+    run_limited(&place, "ulimit -n 1024", script).ok();
+    assert_eq!(crate::names(&place.store).len(), 1500);
+    assert_eq!(place.text("f1499"), "1499\n");
+}
+
+#[test]
+fn a_limit_of_the_length_of_files_is_not_one_of_the_mount_nor_its_end() {
+    let place = place();
+    fs::write(place.store.join("large"), vec![b'x'; 3_000_000]).unwrap();
+    let soft = run_limited(&place, "ulimit -S -f 100", "wc -c < large");
+    assert_eq!(soft.ok().trim(), "3000000", "{}", soft.report());
+    let hard = run_limited(&place, "ulimit -f 2000", "cat large > /dev/null; cat small");
+    assert!(
+        !hard.stderr.contains("abort") && !hard.stderr.contains("connected"),
+        "{}",
+        hard.report()
+    );
+}
+
 #[test]
 fn what_the_command_leaves_running_does_not_keep_the_mount() {
     let place = place();

@@ -175,6 +175,7 @@ fn file_system(
         commit: Commit::Async,
         dirty_limit: setup.dirty_limit,
         upload_delay: setup.upload_delay,
+        pending_files: vfs::PENDING_FILES,
         last: Last::named(setup.last.into_iter().map(name).collect()),
         learned: Arc::default(),
     };

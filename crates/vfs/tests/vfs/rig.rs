@@ -96,6 +96,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         commit: Commit::Close,
         dirty_limit: DirtyLimit::default(),
         upload_delay: vfs::UPLOAD_DELAY,
+        pending_files: vfs::PENDING_FILES,
         last: Last::default(),
         learned: Arc::default(),
     };
