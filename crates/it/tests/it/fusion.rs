@@ -487,6 +487,22 @@ fn what_is_in_the_way_of_a_task_is_told_and_not_taken_for_a_program_that_is_not_
 }
 
 #[test]
+fn a_dead_mount_where_all_buckets_are_to_be_is_taken_away() {
+    let bucket = MinIo::shared().bucket();
+    let launcher = Launcher::of(&bucket);
+    let top = launcher.top();
+    fs::create_dir_all(&top).unwrap();
+    run(launcher.plan.command(["mount", "all"]).arg(&top), WITHIN).ok();
+    let daemon = format!("kill -KILL $(pgrep -of 'detach.* {}$')", top.display());
+    run(Command::new("sh").args(["-c", &daemon]), WITHIN).ok();
+    // What the kernel remembers of it would do.
+    wait::until("nobody to answer there", WITHIN, || fs::metadata(&top).is_err());
+    let said = launcher.run(&bucket, &["out"], "", "echo x > out");
+    assert_eq!(said.status.code(), Some(0), "{}", said.report());
+    assert_eq!(get(&bucket, "out").as_deref(), Some("x\n"));
+}
+
+#[test]
 fn a_copy_of_the_program_is_the_launcher_by_its_name_alone_and_run_does_the_same() {
     let bucket = MinIo::shared().bucket();
     bucket.put("there", b"bytes");

@@ -280,6 +280,25 @@ fn who_looks_for_the_mount_of_a_killed_launcher_finds_none_and_its_files_in_the_
 }
 
 #[test]
+fn the_status_of_a_task_whose_launcher_is_killed_before_its_folder_is_complete_is_not_in_the_bucket()
+ {
+    for is_shared in [false, true] {
+        let bucket = MinIo::shared().bucket();
+        let host = Host::of(&bucket);
+        let host = if is_shared { host.shared() } else { host };
+        let work = host.top.join("s3").join(bucket.name());
+        let host = host.with("FUSION_WORK", work.to_str().unwrap());
+        // The launcher has not made objects of links yet.
+        let script = "echo x > out; trap 'printf 0 > .exitcode; kill -KILL $PPID' EXIT";
+        let mut task = host.start(&bucket, script);
+        assert!(!task.wait().unwrap().success());
+        host.await_daemons();
+        assert_eq!(bucket.get("out").as_deref(), Some(&b"x\n"[..]), "shared: {is_shared}");
+        assert_eq!(bucket.get(".exitcode"), None, "shared: {is_shared}");
+    }
+}
+
+#[test]
 fn a_shared_mount_whose_launchers_were_killed_goes_when_nothing_uses_it_any_more() {
     let bucket = MinIo::shared().bucket();
     let host = Host::of(&bucket).shared().with("QUAYFS_UPLOAD_DELAY", "1h");

@@ -158,8 +158,12 @@ impl Launch {
     /// in the bucket.
     pub(super) fn run(&self) -> Result<Ended> {
         let mut signals = Signals::listen()?;
-        std::fs::create_dir_all(&self.top)
-            .with_context(|| format!("cannot make {}", self.top.display()))?;
+        // A mount whose daemon was killed is in the way of all who come after it.
+        let made = std::fs::create_dir_all(&self.top).or_else(|error| {
+            let is_cleared = mount::clear_dead(&self.top);
+            if is_cleared { std::fs::create_dir_all(&self.top) } else { Err(error) }
+        });
+        made.with_context(|| format!("cannot make {}", self.top.display()))?;
         match self.own_mounts() {
             Some(own) => self.run_alone(&own, &mut signals),
             None => self.run_among_others(&mut signals),
