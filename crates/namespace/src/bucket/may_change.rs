@@ -70,6 +70,11 @@ impl Shared {
         }
     }
 
+    /// Whether all changes in the folder `prefix` are taken, as far as was asked.
+    pub(super) fn takes_changes(&self, prefix: &Key) -> bool {
+        self.allowed.get().is_none_or(|allowed| allowed.place_of(prefix).is_some())
+    }
+
     /// A key for what is only to be seen by us, at a place where the store takes it if it takes `key`: `hidden` at
     /// the top, if nothing else is known.
     pub(super) fn hidden_beside(&self, key: &Key, hidden: &str) -> Key {
