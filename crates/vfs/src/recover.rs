@@ -218,7 +218,8 @@ impl Vfs {
                 self.store.discard(staged)?;
                 recovered.uploaded += 1;
             }
-            Err(error) if error.may_pass() => {
+            // Other credentials may write it.
+            Err(error) if error.may_pass() || error.is_denied() => {
                 tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
                 self.store.reject(staged, sealed);
                 recovered.waiting += 1;
