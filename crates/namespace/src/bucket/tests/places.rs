@@ -1,12 +1,14 @@
 //! Buckets of which the store takes changes in some folders only.
 
+use std::sync::{Arc, Weak};
+
 use base::Ino;
 use remote::fake::{Fake, Op};
 use remote::{Error, ErrorKind, Key, Trouble};
 
 use super::attributes::{Kept, OBJECT};
 use super::{Bench, name};
-use crate::{Namespace, Refusal};
+use crate::{Content, Namespace, Refusal, RenameMode, Use, Users};
 
 /// The only folder that takes changes, but for what tests let through.
 const TEAM: &str = "team/";
@@ -113,4 +115,48 @@ async fn a_refusal_where_changes_are_taken_is_an_error_that_may_pass() {
     let again = bench.again();
     let team = again.ino(Ino::ROOT, "team").await;
     assert_eq!(again.lookup(team, "f").await.unwrap().attr.mode, 0o600);
+}
+
+/// Who has one file open, and not all of it here.
+#[derive(Debug)]
+struct Reader(Ino);
+
+impl Users for Reader {
+    fn in_use(&self, ino: Ino) -> Use {
+        if ino == self.0 { Use::Partly } else { Use::No }
+    }
+
+    fn moved(&self, _: Ino, _: Content) {}
+}
+
+#[tokio::test]
+async fn who_reads_a_removed_file_reads_on_while_its_folder_is_moved_and_nothing_stays_of_it() {
+    let (fake, ledger) = (Fake::new(), Kept::default());
+    let bench = Bench::of_team(&fake, &ledger);
+    bench.put("team/task/large", "bytes");
+    bench.put("team/task/out", "1");
+    let team = bench.ino(Ino::ROOT, "team").await;
+    let task = bench.ino(team, "task").await;
+    let large = bench.ino(task, "large").await;
+    let reader: Arc<dyn Users> = Arc::new(Reader(large));
+    bench.bucket.attach(Arc::downgrade(&reader) as Weak<dyn Users>);
+    // Changes are tried in the task first, and the copy is not to be there.
+    bench.bucket.unlink(task, &name("large")).await.unwrap();
+    let is_copy = |key: &&Key| key.to_string().starts_with("team/.quayfs-unlinked/");
+    let kept = fake.keys().iter().find(is_copy).cloned().unwrap();
+    // One of another host's readers, by an earlier version.
+    let theirs = "team/task/.quayfs-unlinked/1";
+    bench.put(theirs, "theirs");
+    let (from, to) = (name("task"), name("done"));
+    let moved = bench.bucket.rename((team, &from), (team, &to), RenameMode::Replace).await;
+    moved.unwrap();
+    assert_eq!(fake.bytes(&kept).unwrap(), "bytes");
+    bench.bucket.release(Some(large)).await;
+    bench.sync().await;
+    assert_eq!(fake.bytes(&Key::from(theirs)).unwrap(), "theirs", "who put it there removes it");
+    bench.remove(theirs);
+    let is_ours = |key: &String| !key.contains(".quayfs-attributes");
+    let left: Vec<_> = bench.keys().into_iter().filter(is_ours).collect();
+    assert_eq!(left, ["team/done/out"]);
+    assert!(ledger.left().is_empty());
 }
