@@ -28,6 +28,7 @@ use futures::stream;
 use http::Method;
 use ring::digest;
 
+use crate::capabilities::{Capability, Has};
 use crate::http::bytes_of_parts;
 use crate::turning::Place;
 use crate::upload_id::OwnUpload;
@@ -269,7 +270,23 @@ pub(super) async fn remove(shared: &Shared, key: &Key, upload: &Upload) -> Resul
             break;
         }
     }
-    shared.remove("upload abort", &mark(shared, key, upload)).await
+    shared.remove("upload abort", &mark(shared, key, upload)).await?;
+    remove_folders(shared, key, upload).await;
+    Ok(())
+}
+
+/// Where folders are things of their own, those that only held the upload would keep the one that they are in from
+/// being removed; at the top they are in nobody's way.
+async fn remove_folders(shared: &Shared, key: &Key, upload: &Upload) {
+    let has_folders = shared.learned.has(Capability::RealFolders) == Some(Has::Yes);
+    let Some(within) = upload.folder.as_ref().filter(|_| has_folders) else { return };
+    let marks = marks(shared, key, Some(within));
+    for folder in [folder(shared, upload), marks, shared.places.parts_in(Some(within))] {
+        // One in which others have something stays.
+        if let Err(error) = shared.remove_folder("upload abort", &folder).await {
+            tracing::debug!(%error, "an empty folder stays");
+        }
+    }
 }
 
 /// The error of an upload that is not there.
