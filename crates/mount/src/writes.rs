@@ -16,7 +16,7 @@ pub(crate) enum Company {
     Alone,
     /// A mount of all buckets, each of which is good for what its credentials may do in it.
     AllBuckets,
-    /// None: what such mounts left is finished.
+    /// None: what mounts of either kind left is finished.
     Nobody,
 }
 
@@ -64,11 +64,12 @@ pub(crate) async fn check(
             Ok(Writes::Everywhere)
         }
         Err(error) if error.kind == ErrorKind::Denied => match company {
-            Company::Alone | Company::Nobody => {
+            Company::Alone => {
                 notices.push(Notice::ReadOnly(error.to_string()));
                 Ok(Writes::Nowhere)
             }
-            Company::AllBuckets => {
+            // A mount of all buckets may have left something in folders that take changes.
+            Company::AllBuckets | Company::Nobody => {
                 tracing::info!(%error, "changes are tried in each folder");
                 Ok(Writes::InPlaces(Refusal::Known))
             }

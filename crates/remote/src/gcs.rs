@@ -12,6 +12,7 @@ mod json;
 mod moving;
 mod objects;
 mod parts;
+mod places;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
@@ -45,6 +46,7 @@ use call::{Bucket, Call, name};
 use json::Rewrite;
 use moving::Moving;
 use objects::{Shared, condition, generation, is_absent, meta, written};
+use places::{Places, Upload};
 
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
 const EMPTY_PAGES_MAX: u32 = 64;
@@ -91,8 +93,8 @@ impl Gcs {
             patience: options.patience,
             moving: Moving::default(),
             learned,
+            places: Places::new(prefix.clone(), parts),
             prefix,
-            parts,
             rng,
             aborted: Aborted::default(),
             identity: identity::identity(&options.credentials),
@@ -130,8 +132,9 @@ impl Gcs {
     }
 
     /// The upload of that id, if it may still be added to.
-    fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<OwnUpload> {
-        let upload = OwnUpload::parse(id).filter(|upload| !self.shared.aborted.has(upload.number));
+    fn upload(&self, op: &'static str, key: &Key, id: &UploadId) -> Result<Upload> {
+        let upload = Upload::parse(id, key);
+        let upload = upload.filter(|upload| !self.shared.aborted.has(upload.own.number));
         upload.ok_or_else(|| parts::no_upload(op, key))
     }
 }
@@ -249,8 +252,7 @@ impl Remote for Gcs {
         name(op, key)?;
         let number = self.shared.rng.id();
         let upload = OwnUpload { number, metadata: options.metadata.clone() };
-        parts::begin(&self.shared, key, &upload).await?;
-        Ok(upload.to_id())
+        Ok(parts::begin(&self.shared, key, upload).await?.to_id())
     }
 
     async fn upload_part(
@@ -302,10 +304,10 @@ impl Remote for Gcs {
     }
 
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
-        let Some(upload) = OwnUpload::parse(upload) else {
+        let Some(upload) = Upload::parse(upload, key) else {
             return Err(parts::no_upload("upload abort", key));
         };
-        self.shared.aborted.add(upload.number);
+        self.shared.aborted.add(upload.own.number);
         parts::remove(&self.shared, key, &upload).await
     }
 

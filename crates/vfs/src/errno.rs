@@ -40,6 +40,18 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
+    /// Whether the store does not take it of these credentials.
+    pub(crate) fn is_denied(&self) -> bool {
+        match self {
+            Error::Transfer(transfer::Error::Remote(error)) => error.kind == Remote::Denied,
+            Error::Transfer(transfer::Error::Store(_) | transfer::Error::Stopped)
+            | Error::Namespace(_)
+            | Error::Store(_)
+            | Error::Call(_)
+            | Error::Conflict { .. } => false,
+        }
+    }
+
     /// Whether what was asked for does not fit into the cache.
     pub fn is_beyond_cache(&self) -> bool {
         matches!(self, Error::Call(Errno::ENOSPC)) || self.is_full()

@@ -266,7 +266,8 @@ impl Vfs {
                 self.store.discard(staged)?;
                 course.recovered.uploaded += 1;
             }
-            Err(error) if error.may_pass() => {
+            // Other credentials may write it.
+            Err(error) if error.may_pass() || error.is_denied() => {
                 tracing::warn!(key = %note.key, %error, "what an earlier mount left has to wait");
                 self.store.reject(staged, sealed);
                 course.waits(note.key.clone());

@@ -13,7 +13,7 @@ use proptest::prelude::{
 use quayfs_vfs::{Access, errno};
 use remote::fake::{Fake, Op};
 use remote::{ErrorKind, Key, Metadata, PartCopies};
-use world::{KIB, MIB, PART, World, killed, pattern, store_with};
+use world::{KIB, MIB, PART, World, killed, killed_behind, pattern, store_with};
 
 const GRANULE: u64 = store::GRANULE_BYTES;
 const S3: PartCopies = PartCopies::AnyRange { bytes_max: 5 << 30 };
@@ -194,6 +194,29 @@ async fn an_edit_of_a_renamed_file_is_made_from_the_object_where_it_is() {
     world.close(handle).await.unwrap();
     assert!(world.object("b") == want);
     assert!(world.bucket.sent_bytes() <= 2 * PART, "{} bytes", world.bucket.sent_bytes());
+}
+
+#[test]
+fn what_the_store_refuses_after_a_death_waits_for_credentials_that_may() {
+    let (world, recovered, runtime) = killed_behind(|| async {
+        let world = World::over(Fake::new());
+        let handle = world.create("a").await;
+        world.write(handle, 0, b"closed").await;
+        let gate = world.bucket.hold(Op::Put);
+        let syncing = tokio::spawn(world.vfs().fsync(handle));
+        gate.arrived(1).await;
+        syncing.abort();
+        assert!(syncing.await.unwrap_err().is_cancelled());
+        world.bucket.fail_next(Op::Put, ErrorKind::Denied);
+        (world, gate)
+    });
+    assert_eq!((recovered.waiting, recovered.kept.len()), (1, 0));
+    let grave = world.die();
+    drop(runtime);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    assert_eq!(recovered.uploaded, 1);
+    assert_eq!(world.object("a"), &b"closed"[..]);
 }
 
 #[test]

@@ -2,14 +2,15 @@
 //! brought to the bucket on demand.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 use testkit::{
-    Bucket, Finished, MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, noise, run, wait,
-    write_new,
+    Bucket, Finished, MinIo, Mount, Opening, Plan, Program, Shape, SlowLink, close, noise, run,
+    wait, write_new,
 };
 
 use crate::crash::dead_while_uploading;
@@ -57,6 +58,37 @@ fn what_was_on_its_way_is_uploaded_without_a_mount() {
     let again = recover_through(&link, &plan, &bucket.url());
     assert_eq!(again.ok().trim(), "nothing was left to finish", "{}", again.report());
     assert_eq!(listed(&plan), nothing());
+}
+
+#[test]
+fn what_a_mount_of_all_buckets_left_in_a_prefix_is_uploaded_by_who_may_write_that_only() {
+    let store = MinIo::start();
+    let bucket = store.bucket();
+    bucket.put("team/theirs", b"bytes");
+    let login = store.writer_of_prefix(bucket.name(), "team");
+    let plan = Plan::of(&bucket).instead_of_url("all").login(&login);
+    let mount = plan.flags(["--commit", "async"]).mount();
+    let team = mount.join("s3").join(bucket.name()).join("team");
+    let mut file = fs::File::create(team.join("ours")).unwrap();
+    store.freeze();
+    file.write_all(b"ours").unwrap();
+    close(file).unwrap();
+    mount.kill();
+    store.thaw();
+    let plan = mount.umount();
+    let url = bucket.url();
+    let endpoint = format!("http://{}", store.address());
+    let flags = [&url, "--path-style", "--region", "us-east-1", "--endpoint", &endpoint];
+    let reader = store.reader();
+    let mut command = plan.command(["recover"]);
+    command.args(flags).arg("--cache-dir").arg(plan.state());
+    command.env("AWS_ACCESS_KEY_ID", &reader.user).env("AWS_SECRET_ACCESS_KEY", &reader.secret);
+    let said = run(&mut command, WITHIN);
+    assert!(!said.status.success(), "{}", said.report());
+    assert_eq!(listed(&plan)["kept"], no_names(), "it waits");
+    let said = recover(&plan, &flags);
+    assert!(said.ok().contains("1 file(s)"), "{}", said.report());
+    assert_eq!(bucket.get("team/ours").as_deref(), Some(&b"ours"[..]));
 }
 
 #[test]

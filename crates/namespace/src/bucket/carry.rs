@@ -17,6 +17,7 @@ use super::journal::Record;
 use super::listing;
 use super::marks::{Manner, Marks, Side, mark};
 use super::shared::Shared;
+use super::unlinked;
 use crate::RecordId;
 
 /// Copies, and removals, under way at a time.
@@ -319,7 +320,7 @@ impl Shared {
         let stop = AtomicBool::new(false);
         let mut folders = self.has_real_folders().then(Folders::default);
         let found = match copies {
-            Copies::There => self.objects(prefix).map_ok(|found| (found, true)).boxed(),
+            Copies::There => self.movable(prefix).map_ok(|found| (found, true)).boxed(),
             Copies::Below(to) => {
                 let route = Route { from: prefix.clone(), to: to.clone() };
                 let pairs = self.pairs(&route, Destination::Begun);
@@ -414,6 +415,13 @@ impl Shared {
         if ours { self.remote.delete(&route.to.join(&rest)).await } else { Ok(()) }
     }
 
+    /// Every object below `prefix` that goes where the prefix goes, as [`Shared::objects`]. The bytes of removed
+    /// files stay where their readers find them, who remove them, too.
+    fn movable(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
+        let moves = |found: &Found| ready(!unlinked::is_kept(&found.0));
+        self.objects(prefix).try_filter(moves).boxed()
+    }
+
     /// Every object below `prefix`, page by page, in the order of the keys if the store has one.
     pub(super) fn objects(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
         let remote = Arc::clone(&self.remote);
@@ -451,7 +459,7 @@ impl Shared {
         route: &Route,
         destination: Destination,
     ) -> BoxStream<'static, Result<(Found, Option<Meta>)>> {
-        let from = self.objects(&route.from);
+        let from = self.movable(&route.from);
         match destination {
             Destination::Free => from.map_ok(|found| (found, None)).boxed(),
             Destination::Begun if self.remote.personality().naming.order == ListOrder::Unsorted => {
@@ -463,7 +471,7 @@ impl Shared {
                 pairs.boxed()
             }
             Destination::Begun => {
-                let to = Ahead::of(self.objects(&route.to));
+                let to = Ahead::of(self.movable(&route.to));
                 let pairs = stream::try_unfold((from, to), |(mut from, mut to)| async move {
                     let Some(found) = from.try_next().await? else { return Ok(None) };
                     let there = to.find(&found.0).await?;

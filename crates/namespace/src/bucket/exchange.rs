@@ -33,7 +33,7 @@ impl Shared {
         (from, one): (Spot<'_>, Ino),
         (to, other): (Spot<'_>, Ino),
     ) -> std::result::Result<(), Failed> {
-        let exchange = {
+        let (one_key, other_key) = {
             let state = self.state();
             let key = |(parent, name): Spot<'_>, ino| -> Result<Key> {
                 let prefix = state.tree.prefix(OP, parent)?;
@@ -46,10 +46,11 @@ impl Shared {
             if folders != [&one, &other].map(is_prefix) || keys::is_chunk_name(to.1) {
                 return Err(Error::name(ErrorKind::Invalid, OP, to.1).into());
             }
-            let between = format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one));
-            let between = self.hidden_beside(&one, &between);
-            Exchange { between: alike(&between, &one), one, other }
+            (one, other)
         };
+        let between = format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one_key));
+        let between = alike(&self.hidden_beside(&one_key, &between).await, &one_key);
+        let exchange = Exchange { between, one: one_key, other: other_key };
         let departures = [one, other].map(|ino| self.departs(ino));
         let of = self.note_for_good(OP, &Record::Exchange(exchange.clone()))?;
         let who = Who { one: (from.0, from.1.clone(), one), other: (to.0, to.1.clone(), other) };

@@ -70,11 +70,26 @@ impl Shared {
         }
     }
 
-    /// A key for what is only to be seen by us, at a place where the store takes it if it takes `key`: `hidden` at
-    /// the top, if nothing else is known.
-    pub(super) fn hidden_beside(&self, key: &Key, hidden: &str) -> Key {
-        let place = self.allowed.get().and_then(|allowed| allowed.place_of(key));
-        place.unwrap_or_else(|| Key::from("")).join(hidden.as_bytes())
+    /// Whether all changes in the folder `prefix` are taken, as far as was asked.
+    pub(super) fn takes_changes(&self, prefix: &Key) -> bool {
+        self.allowed.get().is_none_or(|allowed| allowed.place_of(prefix).is_some())
+    }
+
+    /// A key for what is only to be seen by us, at a place where the store takes it if it takes `key`: `hidden` in
+    /// the topmost folder that takes changes. Nobody renames or removes that, since the folder above it takes none.
+    pub(super) async fn hidden_beside(&self, key: &Key, hidden: &str) -> Key {
+        let top = Key::from("");
+        if self.allowed.get().is_some() {
+            let slashes = key.as_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            let ends = std::iter::once(0).chain(slashes.map(|(at, _)| at + 1));
+            for end in ends {
+                let folder = top.join(&key.as_bytes()[..end]);
+                if self.check_taken("keep for readers", folder.clone()).await.is_ok() {
+                    return folder.join(hidden.as_bytes());
+                }
+            }
+        }
+        top.join(hidden.as_bytes())
     }
 
     /// As [`Shared::check_allowed`], of two folders.

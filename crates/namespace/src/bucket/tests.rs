@@ -15,6 +15,7 @@ mod odd;
 mod others;
 mod outage;
 mod outbox;
+mod places;
 mod races;
 mod recent;
 mod requests;

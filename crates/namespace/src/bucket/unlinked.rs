@@ -22,6 +22,12 @@ use crate::{Error, Result, Use};
 /// What the hidden keys begin with.
 pub(super) const HIDDEN_PREFIX: &str = ".quayfs-unlinked/";
 
+/// Whether a key that ends in `rest`, behind a folder, is one of the hidden keys.
+pub(super) fn is_kept(rest: &[u8]) -> bool {
+    let folder = HIDDEN_PREFIX.trim_end_matches('/').as_bytes();
+    rest.split(|&byte| byte == b'/').any(|part| part == folder)
+}
+
 /// A file that is about to lose its name and its object: while this lives nobody begins to use it.
 #[derive(Debug)]
 pub(super) struct Leaving {
@@ -72,7 +78,7 @@ impl Shared {
             // By an earlier try.
             return Ok(leaving);
         }
-        let key = self.hidden_key(&stored);
+        let key = self.hidden_key(&stored).await;
         let record = self.note_ahead(op, &Record::Unlinked { kept: key.clone() })?;
         let copied = self.remote.copy(stored.original(), &key, &Condition::Always).await;
         let version = match copied {
@@ -130,9 +136,9 @@ impl Shared {
     }
 
     /// A key for what is only to be seen by us.
-    fn hidden_key(&self, stored: &Stored) -> Key {
+    async fn hidden_key(&self, stored: &Stored) -> Key {
         let hidden = format!("{HIDDEN_PREFIX}{}", self.random_name(&stored.key));
-        self.hidden_beside(&stored.key, &hidden)
+        self.hidden_beside(&stored.key, &hidden).await
     }
 
     /// A name that no other mount, of whatever host, makes for anything.

@@ -33,7 +33,8 @@ pub struct GcsOptions {
     /// As whom to ask.
     pub credentials: GcsCredentials,
     /// What the names of the parts of unfinished uploads begin with; ends in `/`. Listings do not
-    /// show them. With a prefix that nothing outside of may be written, it lies below that.
+    /// show them. With a prefix that nothing outside of may be written, it lies below that. Where they are not
+    /// taken, as by credentials for a folder, parts are in the folder that is.
     pub parts: Key,
     /// What all keys of the volume begin with; empty, or ends in `/`.
     pub prefix: Key,

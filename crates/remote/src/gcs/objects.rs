@@ -18,6 +18,7 @@ use crate::{
 use super::call::{Bucket, Call, Service, name};
 use super::json::{self, Object, Written};
 use super::moving::Moving;
+use super::places::Places;
 
 /// A page of a thousand objects, each with all the metadata there may be.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
@@ -33,8 +34,8 @@ pub(super) struct Shared {
     pub(super) learned: Arc<Learned>,
     /// What all names begin with; empty, or ends in `/`.
     pub(super) prefix: Key,
-    /// What the names of parts begin with.
-    pub(super) parts: Key,
+    /// Where the parts of uploads are kept.
+    pub(super) places: Places,
     pub(super) rng: Arc<Rng>,
     pub(super) aborted: Aborted,
     /// As whom it is asked, but for the end of the token.
@@ -144,7 +145,7 @@ impl Shared {
 
     /// Whether a line of a listing is of what we keep out of sight.
     pub(super) fn is_hidden(&self, entry: &Entry) -> bool {
-        entry.key().as_bytes().starts_with(self.parts.as_bytes())
+        self.places.are_above(entry.key())
     }
 }
 

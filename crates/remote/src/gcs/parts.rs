@@ -16,6 +16,8 @@
 //!   .quayfs-parts/4f…/part-00000001       parts, below the number of their upload
 //!   .quayfs-parts/of-9a…/4f…              that upload 4f… has begun, below a hash of its key
 //! ```
+//!
+//! at the top of the volume, or in a folder, as [`places`](super::places) says.
 
 use std::fmt::Write as _;
 
@@ -26,6 +28,7 @@ use futures::stream;
 use http::Method;
 use ring::digest;
 
+use crate::capabilities::{Capability, Has};
 use crate::http::bytes_of_parts;
 use crate::turning::Place;
 use crate::upload_id::OwnUpload;
@@ -37,6 +40,7 @@ use crate::{
 use super::call::{Call, name};
 use super::json::{self, Written};
 use super::objects::{self, Shared};
+use super::places::Upload;
 
 /// How many objects are composed at a time.
 const SOURCES_MAX: usize = 32;
@@ -51,38 +55,63 @@ const PAGE_ENTRIES_MAX: u16 = 1000;
 const HASH_BYTES: usize = 16;
 
 /// Where the parts of an upload are.
-pub(super) fn folder(shared: &Shared, upload: &OwnUpload) -> Key {
-    shared.parts.join(format!("{:032x}/", upload.number).as_bytes())
+pub(super) fn folder(shared: &Shared, upload: &Upload) -> Key {
+    let parts = shared.places.parts_in(upload.folder.as_ref());
+    parts.join(format!("{:032x}/", upload.own.number).as_bytes())
 }
 
-/// What the names of the marks of uploads of `key` begin with.
-fn marks(shared: &Shared, key: &Key) -> Key {
+/// What the names of the marks in `folder` of uploads of `key` begin with.
+fn marks(shared: &Shared, key: &Key, folder: Option<&Key>) -> Key {
     let hash = digest::digest(&digest::SHA256, key.as_bytes());
     let mut name = "of-".to_owned();
     for byte in &hash.as_ref()[..HASH_BYTES] {
         write!(name, "{byte:02x}").expect("a string takes all text");
     }
-    shared.parts.join(format!("{name}/").as_bytes())
+    shared.places.parts_in(folder).join(format!("{name}/").as_bytes())
 }
 
-fn mark(shared: &Shared, key: &Key, upload: &OwnUpload) -> Key {
-    marks(shared, key).join(format!("{:032x}", upload.number).as_bytes())
+fn mark(shared: &Shared, key: &Key, upload: &Upload) -> Key {
+    let marks = marks(shared, key, upload.folder.as_ref());
+    marks.join(format!("{:032x}", upload.own.number).as_bytes())
 }
 
 /// Writes down that an upload of `key` begins, which also shows whether we may write.
-pub(super) async fn begin(shared: &Shared, key: &Key, upload: &OwnUpload) -> Result<()> {
+pub(super) async fn begin(shared: &Shared, key: &Key, own: OwnUpload) -> Result<Upload> {
+    let upload = Upload { own, folder: shared.places.folder_for(key) };
     // For people who look for what a part is of.
     let target = Bytes::copy_from_slice(key.as_bytes());
-    let about = (&upload.metadata, &Condition::Always);
-    let mark = mark(shared, key, upload);
-    shared.insert("upload create", &mark, target, about).await.map(drop)
+    let about = (&upload.own.metadata, &Condition::Always);
+    let mark = mark(shared, key, &upload);
+    shared.insert("upload create", &mark, target, about).await?;
+    shared.places.takes(upload.folder.as_ref());
+    Ok(upload)
 }
 
 /// The uploads of `key` that have begun and are not finished.
 pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinished>> {
-    let marks = marks(shared, key);
-    let page = shared.page(&below(marks.clone(), PAGE_ENTRIES_MAX), None).await?;
     let mut found = Vec::new();
+    for folder in shared.places.folders_of(key) {
+        match unfinished_in(shared, key, folder.as_ref(), &mut found).await {
+            // Who may not list there has not written there either.
+            Err(error)
+                if folder.as_ref() != shared.places.folder_for(key).as_ref()
+                    && error.is_refusal() => {}
+            told => told?,
+        }
+    }
+    found.sort_by_key(|unfinished| unfinished.since);
+    found.truncate(UNFINISHED_MAX);
+    Ok(found)
+}
+
+async fn unfinished_in(
+    shared: &Shared,
+    key: &Key,
+    folder: Option<&Key>,
+    found: &mut Vec<Unfinished>,
+) -> Result<()> {
+    let marks = marks(shared, key, folder);
+    let page = shared.page(&below(marks.clone(), PAGE_ENTRIES_MAX), None).await?;
     for entry in page.entries {
         let Entry::Object(mark, meta) = entry else { continue };
         let number = mark.as_bytes().strip_prefix(marks.as_bytes());
@@ -90,8 +119,9 @@ pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinis
         let Some(number) = number.and_then(|text| u128::from_str_radix(text, 16).ok()) else {
             continue;
         };
-        let upload = OwnUpload { number, metadata: meta.metadata };
-        let parts = folder(shared, &upload);
+        let own = OwnUpload { number, metadata: meta.metadata };
+        let upload = Upload { own, folder: folder.cloned() };
+        let parts = self::folder(shared, &upload);
         let parts = shared.page(&below(parts, 1), None).await?;
         found.push(Unfinished {
             upload: upload.to_id(),
@@ -99,15 +129,13 @@ pub(super) async fn unfinished(shared: &Shared, key: &Key) -> Result<Vec<Unfinis
             has_parts: !parts.entries.is_empty() || parts.next.is_some(),
         });
     }
-    found.sort_by_key(|unfinished| unfinished.since);
-    found.truncate(UNFINISHED_MAX);
-    Ok(found)
+    Ok(())
 }
 
 /// Keeps a part.
 pub(super) async fn put(
     shared: &Shared,
-    upload: &OwnUpload,
+    upload: &Upload,
     part: PartNumber,
     bytes: Bytes,
 ) -> Result<PartTag> {
@@ -121,7 +149,7 @@ pub(super) async fn put(
 pub(super) async fn complete(
     shared: &Shared,
     key: &Key,
-    upload: &OwnUpload,
+    upload: &Upload,
     parts: &[(PartNumber, PartTag)],
     condition: &Condition,
 ) -> Result<Version> {
@@ -138,10 +166,11 @@ pub(super) async fn complete(
         }
     }
     if sources.is_empty() {
-        let about = (&upload.metadata, condition);
+        let about = (&upload.own.metadata, condition);
         return shared.insert("upload complete", key, Bytes::new(), about).await;
     }
-    let composed = compose_all(shared, (key, &folder), sources, &upload.metadata, condition).await;
+    let composed =
+        compose_all(shared, (key, &folder), sources, &upload.own.metadata, condition).await;
     match (composed, copied) {
         // A source is not there: a part, or the generation that was to be copied.
         (Err(error), Some((original, version))) if error.kind == ErrorKind::NotFound => {
@@ -220,7 +249,7 @@ fn below(prefix: Key, entries_max: u16) -> ListRequest {
 }
 
 /// Removes what is left of an upload; its mark goes last.
-pub(super) async fn remove(shared: &Shared, key: &Key, upload: &OwnUpload) -> Result<()> {
+pub(super) async fn remove(shared: &Shared, key: &Key, upload: &Upload) -> Result<()> {
     let first = below(folder(shared, upload), PAGE_ENTRIES_MAX);
     let mut next = None;
     loop {
@@ -241,7 +270,23 @@ pub(super) async fn remove(shared: &Shared, key: &Key, upload: &OwnUpload) -> Re
             break;
         }
     }
-    shared.remove("upload abort", &mark(shared, key, upload)).await
+    shared.remove("upload abort", &mark(shared, key, upload)).await?;
+    remove_folders(shared, key, upload).await;
+    Ok(())
+}
+
+/// Where folders are things of their own, those that only held the upload would keep the one that they are in from
+/// being removed; at the top they are in nobody's way.
+async fn remove_folders(shared: &Shared, key: &Key, upload: &Upload) {
+    let has_folders = shared.learned.has(Capability::RealFolders) == Some(Has::Yes);
+    let Some(within) = upload.folder.as_ref().filter(|_| has_folders) else { return };
+    let marks = marks(shared, key, Some(within));
+    for folder in [folder(shared, upload), marks, shared.places.parts_in(Some(within))] {
+        // One in which others have something stays.
+        if let Err(error) = shared.remove_folder("upload abort", &folder).await {
+            tracing::debug!(%error, "an empty folder stays");
+        }
+    }
 }
 
 /// The error of an upload that is not there.

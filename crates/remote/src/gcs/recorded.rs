@@ -96,6 +96,36 @@ async fn a_finished_upload_names_the_generations_of_its_parts_and_what_it_replac
 }
 
 #[tokio::test]
+async fn who_may_write_a_folder_only_has_the_parts_of_uploads_there() {
+    let written = "200 OK\r\n\r\n{\"generation\":\"1\"}";
+    let server =
+        Recording::start(&["403 No\r\n\r\n{}", "403 No\r\n\r\n{}", written, written, written])
+            .await;
+    let client = gcs(&server, GcsCredentials::Anonymous);
+    let options = PutOptions { metadata: Metadata::new(), condition: Condition::Always };
+    let begin = async |key: &str| client.upload_create(&Key::from(key), &options).await;
+    for refused in ["check", "data/check"] {
+        assert_eq!(begin(refused).await.unwrap_err().kind, ErrorKind::Denied, "{refused}");
+    }
+    begin("team/check").await.unwrap();
+    let upload = begin("team/runs/file").await.unwrap();
+    // As after a crash.
+    let another = gcs(&server, GcsCredentials::Anonymous);
+    let key = Key::from("team/runs/file");
+    another.upload_part(&key, &upload, PartNumber(3), "bytes".into()).await.unwrap();
+
+    let asked = server.asked();
+    let name = |body: &str| {
+        let (_, rest) = body.split_once("\"name\":\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    };
+    let names: Vec<_> = asked.iter().map(|asked| name(&asked.body)).collect();
+    let folder = |name: &String| name.split_once(".quayfs-parts/").unwrap().0.to_owned();
+    let folders: Vec<_> = names.iter().map(folder).collect();
+    assert_eq!(folders, ["", "data/", "team/", "team/", "team/"], "{names:?}");
+}
+
+#[tokio::test]
 async fn an_appended_object_is_composed_of_the_generation_that_was_copied() {
     let server = Recording::start(&[
         "200 OK\r\n\r\n{\"generation\":\"1\"}",

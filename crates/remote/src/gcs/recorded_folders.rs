@@ -219,3 +219,21 @@ async fn an_empty_folder_is_told_of_where_it_is_listed() {
     assert!(gcs.list(&request("")).await.unwrap().entries.is_empty());
     assert_eq!(lines(&server).len(), 5);
 }
+
+#[tokio::test]
+async fn an_upload_leaves_no_folders_where_its_parts_were() {
+    let written = "200 OK\r\n\r\n{\"generation\":\"1\"}";
+    let done = "204 No Content\r\n\r\n";
+    let server = Recording::start(&[written, EMPTY, done, done, done, DENIED]).await;
+    let gcs = with_folders(&server);
+    let key = Key::from("team/check");
+    let options = PutOptions { condition: Condition::Always, metadata: Metadata::new() };
+    let upload = gcs.upload_create(&key, &options).await.unwrap();
+    gcs.upload_abort(&key, &upload).await.unwrap();
+    let lines = lines(&server);
+    let of_folders: Vec<_> = lines.iter().filter(|line| line.contains("/folders/")).collect();
+    let [parts, marks, all] = of_folders[..] else { panic!("{lines:?}") };
+    assert!(parts.starts_with("DELETE /storage/v1/b/b/folders/team%2F.quayfs-parts%2F"), "{parts}");
+    assert!(marks.contains("team%2F.quayfs-parts%2Fof-") && marks.ends_with("%2F"), "{marks}");
+    assert!(all.ends_with("/folders/team%2F.quayfs-parts%2F"), "{all}");
+}

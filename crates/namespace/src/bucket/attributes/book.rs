@@ -25,6 +25,9 @@ pub(in crate::bucket) const SHARDS: usize = 64;
 /// Earlier records of one name that are kept until the bucket has the last one.
 const RECORDS_MAX: usize = 32;
 
+/// When that is due of which the store refused all that is in the same folder.
+const NOT_BY_ITSELF: Duration = Duration::MAX;
+
 /// What there is of a folder's attribute object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::bucket) enum Form {
@@ -80,6 +83,7 @@ pub(in crate::bucket) struct Pending {
     pub(in crate::bucket) item: Option<Item>,
     /// Tells this change from later ones.
     pub(in crate::bucket) number: u64,
+    /// [`NOT_BY_ITSELF`] if it waits for who changes something there, or for everything to be written.
     pub(in crate::bucket) due: Duration,
     /// Its records in the ledger, oldest first.
     pub(in crate::bucket) records: Vec<RecordId>,
@@ -107,6 +111,18 @@ pub(in crate::bucket) enum Origin {
     Now,
     /// An earlier process noted it: others may have been there since.
     Replay,
+    /// Somebody on this mount made it of what an earlier process noted.
+    NowOfReplay,
+}
+
+impl Origin {
+    /// Where a change comes from that is made of one from `before`.
+    fn after(self, before: Option<Origin>) -> Origin {
+        match (self, before) {
+            (Origin::Now, Some(Origin::Replay | Origin::NowOfReplay)) => Origin::NowOfReplay,
+            (origin, Some(Origin::Now | Origin::Replay | Origin::NowOfReplay) | None) => origin,
+        }
+    }
 }
 
 /// What is known of one folder's attributes.
@@ -260,11 +276,22 @@ impl Book {
     pub(in crate::bucket) fn note(&mut self, label: Label, pending: Pending) -> Vec<RecordId> {
         let before = self.pending.remove(&label);
         let due = before.as_ref().map_or(pending.due, |before| before.due.min(pending.due));
+        let origin = pending.origin.after(before.as_ref().map(|before| before.origin));
         let mut records = before.map(|before| before.records).unwrap_or_default();
         records.extend(&pending.records);
         let struck = useless_of(&mut records);
-        self.pending.insert(label, Pending { due, records, ..pending });
+        self.pending.insert(label, Pending { due, records, origin, ..pending });
         struck
+    }
+
+    /// Nothing that waits is due by itself any more. Whether something was.
+    pub(in crate::bucket) fn hold(&mut self) -> bool {
+        let mut was_due = false;
+        for pending in self.pending.values_mut() {
+            was_due |= pending.due != NOT_BY_ITSELF;
+            pending.due = NOT_BY_ITSELF;
+        }
+        was_due
     }
 
     /// The bucket has the change `number` of `label`, or need not have it. Returns its records.
@@ -279,6 +306,9 @@ impl Book {
     /// When something is to be written, if anything is.
     pub(in crate::bucket) fn due(&self) -> Option<Duration> {
         let due = self.pending.values().map(|pending| pending.due).min()?;
+        if due == NOT_BY_ITSELF {
+            return None;
+        }
         Some(self.resting.map_or(due, |(until, _)| due.max(until)))
     }
 }

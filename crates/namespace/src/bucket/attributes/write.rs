@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::Ino;
+use base::{FileKind, Ino};
 use bytes::Bytes as Body;
 use futures::{StreamExt as _, stream};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, Key, Metadata, PutOptions, Version};
@@ -128,10 +128,8 @@ impl Shared {
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
         let _turn = turn.lock().await;
         let written = match self.write_in_turn(prefix).await {
-            // Who changes something there is told so; what is left is the times of folders.
-            Err(error) if error.is_refusal() && self.allowed.get().is_some() => {
-                tracing::debug!(folder = %prefix, %error, "attributes hold as long as the mount");
-                self.forget_noted(prefix);
+            Err(error) if error.is_refusal() && !self.takes_changes(prefix) => {
+                self.refused_there(prefix, &error);
                 Ok(())
             }
             written => written,
@@ -156,16 +154,31 @@ impl Shared {
         written
     }
 
-    /// What was noted here of the entries of a folder is not for the bucket.
-    fn forget_noted(&self, prefix: &Key) {
-        let noted: Changes = {
+    /// The store takes nothing of the entries of a folder, as it may be where credentials are for others. Who would
+    /// change something there is told so before, and the times of folders hold as long as the mount. What else waits,
+    /// as an earlier process promised it, is kept for credentials that may write it: it is tried again with the next
+    /// change there, when all is written, and by each mount.
+    fn refused_there(&self, prefix: &Key, error: &Error) {
+        let is_time_only = |pending: &Pending| {
+            let item = pending.item.as_ref();
+            pending.origin == Origin::Now && item.is_some_and(|i| i.kind == FileKind::Directory)
+        };
+        let times: Changes = {
             let state = self.state();
             let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
             let pending = book.into_iter().flat_map(|book| &book.pending);
-            let noted = pending.filter(|(_, pending)| pending.origin == Origin::Now);
-            noted.map(|(label, pending)| (label.clone(), pending.clone())).collect()
+            let times = pending.filter(|(_, pending)| is_time_only(pending));
+            times.map(|(label, pending)| (label.clone(), pending.clone())).collect()
         };
-        self.settle(prefix, &noted);
+        self.settle(prefix, &times);
+        let mut state = self.state();
+        let is_held = state.tree.books.as_mut().is_some_and(|books| books.get_mut(prefix).hold());
+        drop(state);
+        if is_held {
+            tracing::warn!(folder = %prefix, %error, "attributes of an earlier mount are refused, and kept here");
+        } else {
+            tracing::debug!(folder = %prefix, %error, "times of folders hold as long as the mount");
+        }
     }
 
     async fn write_in_turn(&self, prefix: &Key) -> Result<()> {
@@ -231,7 +244,7 @@ impl Shared {
                         .and_then(|books| books.get(prefix)?.written(&label)?.version.clone());
                     written.is_some_and(|written| written != *version).then(|| version.clone())
                 }
-                (Origin::Replay | Origin::Now, _) => None,
+                (Origin::Replay | Origin::Now | Origin::NowOfReplay, _) => None,
             };
             if let Some(version) = doubted {
                 let is_there = match self.remote.head(&prefix.join(&label)).await {
