@@ -44,8 +44,9 @@ const REORDER_BYTES: u64 = 4 << 20;
 /// A begun stream may leave out this much: a header skipped is still a stream.
 const GAP_BYTES: u64 = 128 << 10;
 
-/// Where streams are at most this long on average, they are short looks here and there.
-const SHORT_RUN_BYTES: u64 = 1 << 20;
+/// Where streams are at most this long on average, they are looks here and there: so much the kernel reads around each
+/// page of a mapped file that somebody touches.
+const SHORT_RUN_BYTES: u64 = 4 << 20;
 
 /// Fewer streams that ended say nothing of the next.
 const RUNS_MIN: u32 = 4;
@@ -274,6 +275,14 @@ mod tests {
         let records = (0..100_u64).flat_map(|i| record((i * 97 * MIB) % (900 * MIB)));
         let ahead = ahead_bytes(1 << 30, records);
         assert!((30 * MIB..=55 * MIB).contains(&ahead), "{ahead} ahead of 50 MiB that are read");
+    }
+
+    #[test]
+    fn what_the_kernel_reads_around_a_mapped_page_is_no_stream() {
+        let around = |at: u64| (0..16).map(move |i| (at + i * 256 * KIB, 256 * KIB));
+        let touched = (0..50_u64).flat_map(|i| around((i * 97 * MIB) % (900 * MIB)));
+        let ahead = ahead_bytes(1 << 30, touched);
+        assert!(ahead <= 50 * 4 * MIB + 4 * 16 * MIB, "{ahead} ahead of 200 MiB that are read");
     }
 
     #[test]
