@@ -244,6 +244,12 @@ impl Vfs {
     fn check_entered(&self, file: &File, entered: Entered) -> Result<()> {
         let now = self.namespace.content_now(file.ino()).map_err(Error::from);
         match (entered, now) {
+            // What others have open is kept for all who have it, also while its removal is under way.
+            (Entered::InUse, Err(error))
+                if error.is_nameless() && self.files.is_open_to_others(file.ino()) =>
+            {
+                Ok(())
+            }
             (_, Err(error)) if error.is_nameless() => Err(error),
             (Entered::InUse, _) => Ok(()),
             (Entered::Made, Err(error)) => Err(error),

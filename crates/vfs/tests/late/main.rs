@@ -18,7 +18,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use namespace::{
     Attributes, Bucket, BucketOptions, Ledger, LedgerFailed, NewNode, Owner, RecordId, RenameMode,
-    Returns,
+    Returns, SetAttr,
 };
 use parking_lot::Mutex;
 use remote::fake::{Fake, Gate, Op};
@@ -327,6 +327,26 @@ async fn a_close_returns_before_the_bytes_are_in_the_bucket_and_they_follow() {
     drop(gate);
     world.settled().await;
     assert_eq!(world.object("a").unwrap(), &b"hello"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_is_cut_and_opened_also_while_its_removal_is_under_way() {
+    let world = World::new();
+    let ino = world.closed("a", b"hello").await;
+    world.settled().await;
+    let handle = world.vfs().open(ino, Access::ReadWrite, ME).await.unwrap().handle;
+    let gate = world.bucket.hold(Op::Delete);
+    world.vfs().unlink(Ino::ROOT, name("a")).await.unwrap();
+    let cut = SetAttr { size: Some(3), ..SetAttr::default() };
+    assert_eq!(world.vfs().set_attr(ino, cut).await.unwrap().size, 3);
+    let again = world.vfs().open(ino, Access::Read, ME).await.unwrap().handle;
+    assert_eq!(world.vfs().read(again, 0, 9).await.unwrap(), b"hel");
+    drop(gate);
+    for handle in [again, handle] {
+        world.close(handle).await;
+    }
+    assert_eq!(world.vfs.drain().await, []);
+    assert_eq!(world.objects(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
