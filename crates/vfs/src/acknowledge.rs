@@ -38,22 +38,15 @@ fn is_shortened(delay: Duration) -> bool {
     delay <= HURRIED_DELAY_MAX
 }
 
-/// Whether many files wait for their upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wait {
-    Few,
-    Many,
-}
-
-/// How long an upload waits of the upload `delay`.
-fn shortened(delay: Duration, wait: Wait, comes: Comes) -> Duration {
+/// How long an upload waits of the upload `delay`, when so many are `pending` of those that may be.
+fn shortened(delay: Duration, (pending, most): (usize, usize), comes: Comes) -> Duration {
     if !is_shortened(delay) {
         return delay;
     }
-    match (wait, comes) {
-        (Wait::Many, Comes::Last | Comes::Anyhow) => Duration::ZERO,
-        (Wait::Few, Comes::Last) => delay.min(LAST_DELAY_MAX),
-        (Wait::Few, Comes::Anyhow) => delay,
+    match comes {
+        _ if most / 2 <= pending => Duration::ZERO,
+        Comes::Last => delay.min(LAST_DELAY_MAX),
+        Comes::Anyhow => delay,
     }
 }
 
@@ -77,8 +70,7 @@ impl Vfs {
     /// How long the upload of `file`, which was closed, waits.
     pub(crate) fn delay_of(&self, file: &File) -> Duration {
         let comes = if self.comes_last(file) { Comes::Last } else { Comes::Anyhow };
-        let is_many = self.options.pending_files / 2 <= self.later.len();
-        shortened(self.upload_delay(), if is_many { Wait::Many } else { Wait::Few }, comes)
+        shortened(self.upload_delay(), (self.later.len(), self.options.pending_files), comes)
     }
 
     /// Whether uploads need not wait for all of the upload delay.
@@ -268,16 +260,18 @@ impl Vfs {
 mod tests {
     use std::time::Duration;
 
-    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, Wait, shortened};
+    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, shortened};
+
+    const MOST: usize = 100;
 
     #[test]
     fn the_upload_delay_is_shorter_for_the_last_and_none_where_many_wait() {
-        let short = Duration::from_secs(10);
-        assert_eq!(shortened(short, Wait::Few, Comes::Anyhow), short);
-        assert_eq!(shortened(short, Wait::Few, Comes::Last), LAST_DELAY_MAX);
-        assert_eq!(shortened(Duration::ZERO, Wait::Few, Comes::Last), Duration::ZERO);
+        let (short, few, many) = (Duration::from_secs(10), (MOST / 2 - 1, MOST), (MOST / 2, MOST));
+        assert_eq!(shortened(short, few, Comes::Anyhow), short);
+        assert_eq!(shortened(short, few, Comes::Last), LAST_DELAY_MAX);
+        assert_eq!(shortened(Duration::ZERO, few, Comes::Last), Duration::ZERO);
         for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(short, Wait::Many, comes), Duration::ZERO);
+            assert_eq!(shortened(short, many, comes), Duration::ZERO);
         }
     }
 
@@ -285,7 +279,7 @@ mod tests {
     fn nothing_shortens_a_long_upload_delay() {
         let long = HURRIED_DELAY_MAX + Duration::from_secs(1);
         for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(long, Wait::Many, comes), long);
+            assert_eq!(shortened(long, (MOST, MOST), comes), long);
         }
     }
 }
