@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use io_uring::squeue::Entry128;
-use io_uring::{IoUring, cqueue, opcode, types};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, types};
 
 use crate::answer::Core;
 use crate::channel::Channel;
@@ -216,7 +216,15 @@ impl Served {
     /// Hands in what was prepared, and waits for whatever comes.
     fn wait(&mut self) -> io::Result<()> {
         use rustix::io::Errno;
-        match self.queue.ring.submit_and_wait(1) {
+        let ring = &mut self.queue.ring;
+        let mut flags = EnterFlags::GETEVENTS;
+        // Who waits for a request waits for no disk: a mount that rests would count as load and as pressure.
+        if ring.params().is_feature_no_iowait() {
+            flags |= EnterFlags::NO_IOWAIT;
+        }
+        let prepared = u32::try_from(ring.submission().len()).map_err(io::Error::other)?;
+        // SAFETY: there is no argument, so no memory but the ring's own is looked at.
+        match unsafe { ring.submitter().enter::<()>(prepared, 1, flags.bits(), None) } {
             Ok(_) => Ok(()),
             Err(error) => match Errno::from_io_error(&error) {
                 // Completions first, then again.

@@ -48,6 +48,20 @@ fn a_mount_and_a_local_folder_are_alike_whatever_is_done_to_both() {
     model::stay_alike(&|| mounted(&model::FLAGS), Commit::Close, cases);
 }
 
+/// How many threads of the machine wait for a disk, by what the kernel makes its load and its pressure of.
+fn waiting_for_disks() -> usize {
+    let counts = fs::read_to_string("/proc/stat").unwrap();
+    let count = counts.lines().find_map(|line| line.strip_prefix("procs_blocked "));
+    count.and_then(|count| count.parse().ok()).expect("the kernel counts them")
+}
+
+#[test]
+fn a_mount_that_rests_does_not_count_as_waiting_for_a_disk() {
+    let (_bucket, mount) = mounted(&[]);
+    let threads = session_threads(&mount).len();
+    wait::until("other threads alone to count", SOON, || waiting_for_disks() < threads);
+}
+
 #[test]
 fn each_session_thread_stays_on_its_processor_and_the_others_go_anywhere() {
     let (bucket, mount) = mounted(&[]);
