@@ -12,7 +12,7 @@ use remote::{
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Commit, Recovered, Vfs, VfsOptions};
+use vfs::{Commit, PendingLimit, Recovered, Vfs, VfsOptions};
 
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
@@ -36,6 +36,8 @@ pub(crate) struct Common {
     budget: Budget,
     /// Nodes that are remembered although the kernel does not hold them.
     nodes: Shares,
+    /// Files that wait for their upload.
+    pending: Arc<PendingLimit>,
     /// What follows the network.
     pub(crate) sizes: Sizes,
 }
@@ -50,8 +52,9 @@ impl Common {
             .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
         notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
         let (budget, nodes) = (Budget::new(config.memory_bytes_max), Shares::of(NODES_MAX));
+        let pending = PendingLimit::of(process_limits::pending_files());
         let sizes = Sizes::new(config.part_bytes, config.memory_bytes_max);
-        Ok(Common { clock, metrics, store, budget, nodes, sizes })
+        Ok(Common { clock, metrics, store, budget, nodes, pending, sizes })
     }
 }
 
@@ -97,7 +100,7 @@ const NODES_MAX: usize = 1_000_000;
 /// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
     (config, company): (&Config, Company),
-    Common { clock, metrics, store, budget, nodes, sizes }: Common,
+    Common { clock, metrics, store, budget, nodes, pending, sizes }: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
     let rng = Arc::new(Rng::from_entropy());
@@ -148,7 +151,7 @@ pub(crate) async fn assemble(
         (fetcher, Uploader::new((Arc::clone(&remote), log), budget, rng, uploading)),
         (Arc::clone(&clock), metrics),
         Handle::current(),
-        vfs_options(config, volume, remote.as_ref(), &knowledge),
+        vfs_options(config, (volume, pending), remote.as_ref(), &knowledge),
     );
     let uploads_left = match changes {
         Changes::Allowed => finish_uploads(&vfs, notices).await?,
@@ -175,7 +178,7 @@ pub(crate) async fn assemble(
 
 fn vfs_options(
     config: &Config,
-    volume: String,
+    (volume, pending_limit): (String, Arc<PendingLimit>),
     remote: &dyn Remote,
     knowledge: &Knowledge,
 ) -> VfsOptions {
@@ -185,7 +188,7 @@ fn vfs_options(
         commit: config.commit,
         dirty_limit: config.dirty_limit,
         upload_delay: config.upload_delay,
-        pending_files: process_limits::pending_files(),
+        pending_limit,
         last: config.last.clone(),
         learned: Arc::clone(knowledge.learned()),
     }

@@ -112,7 +112,7 @@ pub use task::{Chore, Outcome};
 pub use telemetry::{
     LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
 };
-pub use tenant::{Arrived, Tenant, is_there};
+pub use tenant::{Arrived, Tenant, is_mounted, is_there};
 pub use umount::{Force, Progress, clear_dead, umount};
 pub use users::users;
 pub use vfs::{Commit, DirtyLimit, Last};

@@ -35,7 +35,7 @@ pub(crate) fn outlive(runtime: &Runtime) {
     }
 }
 
-/// Files that may wait for their upload; to be asked when the limit is raised.
+/// Files that may wait for their upload, of all buckets; to be asked when the limit is raised.
 pub(crate) fn pending_files() -> usize {
     share_of(getrlimit(Resource::Nofile).current)
 }

@@ -462,6 +462,10 @@ impl Namespace for Bucket {
         assert!(self.shared.users.set(users).is_ok(), "a namespace has one file system above it");
     }
 
+    async fn look_again(&self, ino: Ino) -> Result<()> {
+        self.shared.look_again("look again", ino).await
+    }
+
     fn content_now(&self, ino: Ino) -> Result<Content> {
         self.shared.content(ino)
     }

@@ -47,6 +47,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// The attributes of `ino`, no older than the time to live.
     async fn attr(&self, ino: Ino) -> Result<Attr>;
 
+    /// Asks about the file `ino` anew, if what is known of it is not to be believed for long any more.
+    async fn look_again(&self, ino: Ino) -> Result<()> {
+        let _ = ino;
+        Ok(())
+    }
+
     /// The folder that holds `ino`; the root holds itself.
     fn parent(&self, ino: Ino) -> Result<Ino>;
 

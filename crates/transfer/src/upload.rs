@@ -193,12 +193,16 @@ impl Uploader {
     /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
     /// whose answer was lost is no conflict.
     pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Meta>> {
-        let meta = match self.remote.head(key).await {
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
-            meta => meta?,
-        };
-        let writer = meta.metadata.get(UPLOAD_ID);
-        Ok(writer.is_some_and(|writer| ids.contains(writer)).then_some(meta))
+        let is_ours = |meta: &Meta| meta.metadata.get(UPLOAD_ID).is_some_and(|id| ids.contains(id));
+        Ok(self.find(key).await?.filter(is_ours))
+    }
+
+    /// What is known of the object `key`, if there is one.
+    pub async fn find(&self, key: &Key) -> Result<Option<Meta>> {
+        match self.remote.head(key).await {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            meta => Ok(Some(meta?)),
+        }
     }
 
     async fn put(&self, sending: &Sending<'_>) -> Result<Version> {

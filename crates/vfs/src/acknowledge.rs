@@ -12,6 +12,7 @@ use crate::aimed::{Acknowledged, Aimed, Frozen};
 use crate::errno::{Error, Result};
 use crate::file::{File, Sealing};
 use crate::vfs::{Commit, Vfs};
+use crate::waiting::Crowd;
 
 /// With a longer upload delay who set it wants to see first what is to be uploaded: nothing shortens it.
 const HURRIED_DELAY_MAX: Duration = Duration::from_mins(1);
@@ -38,15 +39,15 @@ fn is_shortened(delay: Duration) -> bool {
     delay <= HURRIED_DELAY_MAX
 }
 
-/// How long an upload waits of the upload `delay`, when so many are `pending` of those that may be.
-fn shortened(delay: Duration, (pending, most): (usize, usize), comes: Comes) -> Duration {
+/// How long an upload waits of the upload `delay`.
+fn shortened(delay: Duration, crowd: Crowd, comes: Comes) -> Duration {
     if !is_shortened(delay) {
         return delay;
     }
-    match comes {
-        _ if most / 2 <= pending => Duration::ZERO,
-        Comes::Last => delay.min(LAST_DELAY_MAX),
-        Comes::Anyhow => delay,
+    match (crowd, comes) {
+        (Crowd::Many | Crowd::Full, _) => Duration::ZERO,
+        (Crowd::Few, Comes::Last) => delay.min(LAST_DELAY_MAX),
+        (Crowd::Few, Comes::Anyhow) => delay,
     }
 }
 
@@ -70,7 +71,7 @@ impl Vfs {
     /// How long the upload of `file`, which was closed, waits.
     pub(crate) fn delay_of(&self, file: &File) -> Duration {
         let comes = if self.comes_last(file) { Comes::Last } else { Comes::Anyhow };
-        shortened(self.upload_delay(), (self.later.len(), self.options.pending_files), comes)
+        shortened(self.upload_delay(), self.options.pending_limit.crowd(), comes)
     }
 
     /// Whether uploads need not wait for all of the upload delay.
@@ -82,7 +83,7 @@ impl Vfs {
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         // One that comes last does not come before its turn for that. What is barred fails there, for who closes it
         // to hear.
-        let is_full = self.options.pending_files <= self.later.len() && !self.comes_last(file);
+        let is_full = self.options.pending_limit.crowd() == Crowd::Full && !self.comes_last(file);
         if is_full || self.is_barred(file) {
             return self.commit_apart(file).await;
         }
@@ -260,18 +261,16 @@ impl Vfs {
 mod tests {
     use std::time::Duration;
 
-    use super::{Comes, HURRIED_DELAY_MAX, LAST_DELAY_MAX, shortened};
-
-    const MOST: usize = 100;
+    use super::{Comes, Crowd, HURRIED_DELAY_MAX, LAST_DELAY_MAX, shortened};
 
     #[test]
     fn the_upload_delay_is_shorter_for_the_last_and_none_where_many_wait() {
-        let (short, few, many) = (Duration::from_secs(10), (MOST / 2 - 1, MOST), (MOST / 2, MOST));
-        assert_eq!(shortened(short, few, Comes::Anyhow), short);
-        assert_eq!(shortened(short, few, Comes::Last), LAST_DELAY_MAX);
-        assert_eq!(shortened(Duration::ZERO, few, Comes::Last), Duration::ZERO);
-        for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(short, many, comes), Duration::ZERO);
+        let short = Duration::from_secs(10);
+        assert_eq!(shortened(short, Crowd::Few, Comes::Anyhow), short);
+        assert_eq!(shortened(short, Crowd::Few, Comes::Last), LAST_DELAY_MAX);
+        assert_eq!(shortened(Duration::ZERO, Crowd::Few, Comes::Last), Duration::ZERO);
+        for (crowd, comes) in [(Crowd::Many, Comes::Last), (Crowd::Full, Comes::Anyhow)] {
+            assert_eq!(shortened(short, crowd, comes), Duration::ZERO);
         }
     }
 
@@ -279,7 +278,7 @@ mod tests {
     fn nothing_shortens_a_long_upload_delay() {
         let long = HURRIED_DELAY_MAX + Duration::from_secs(1);
         for comes in [Comes::Last, Comes::Anyhow] {
-            assert_eq!(shortened(long, (MOST, MOST), comes), long);
+            assert_eq!(shortened(long, Crowd::Full, comes), long);
         }
     }
 }

@@ -467,7 +467,7 @@ impl Vfs {
     pub(crate) fn retire(&self, file: &Arc<File>) {
         let Some(file) = self.files.retire(file) else { return };
         file.state.write().retired();
-        self.later.line.lock().forget(&file);
+        self.later.with(|line| line.forget(&file));
         self.end_stream(&file);
         if let Some(staged) = file.staged()
             && let Err(error) = self.store.discard(&staged)

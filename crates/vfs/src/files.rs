@@ -37,11 +37,6 @@ impl Files {
         self.table.lock().get(&ino).is_some_and(|in_use| 0 < in_use.handles)
     }
 
-    /// Whether somebody beside who has just entered `ino` has it open.
-    pub(crate) fn is_open_to_others(&self, ino: Ino) -> bool {
-        self.table.lock().get(&ino).is_some_and(|in_use| 1 < in_use.handles)
-    }
-
     /// The file `ino` with one more handle; made by `make` if it is not in use.
     pub(crate) fn enter(
         &self,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use base::{Errno, HandleId};
 use parking_lot::RwLock;
@@ -26,6 +27,8 @@ pub(crate) struct Handle {
     pub(crate) lent: Option<Arc<BackingFile>>,
     /// What it counts as in the file's I/O.
     pub(crate) kind: Kind,
+    /// When it was opened, on the monotonic clock.
+    pub(crate) opened: Duration,
 }
 
 /// All open files and folders of a mount.
@@ -53,6 +56,11 @@ impl Handles {
         files
             .values()
             .any(|handle| handle.access == Access::ReadWrite && Arc::ptr_eq(&handle.file, file))
+    }
+
+    /// Whether someone has `file` open, beside those who are just about to.
+    pub(crate) fn is_open(&self, file: &Arc<File>) -> bool {
+        self.files.read().values().any(|handle| Arc::ptr_eq(&handle.file, file))
     }
 
     /// Whether someone has `file` open for writing.

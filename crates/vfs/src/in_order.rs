@@ -100,9 +100,16 @@ impl Vfs {
     pub(crate) fn begins_to_hold(&self, file: &File) {
         if !self.lost.lock().is_empty()
             && let Some(path) = self.holds(file)
+            && let Some(place) = self.place_of(file, &path)
         {
-            self.lost.lock().remove(&path);
+            self.lost.lock().remove(&place);
         }
+    }
+
+    /// The folder of `file`, whose path is `path`, and its name there: a folder may be renamed.
+    fn place_of(&self, file: &File, path: &[u8]) -> Option<(Ino, Vec<u8>)> {
+        let name = path.rsplit(|byte| *byte == b'/').next()?;
+        Some((self.namespace.parent(file.ino()).ok()?, name.to_owned()))
     }
 
     /// One of those who have `file` open for writing is about to close it. If he is the only one, and it holds
@@ -119,10 +126,13 @@ impl Vfs {
     /// there is one of its name that the bucket has.
     pub(crate) fn loses(&self, file: &File) {
         if !self.options.last.is_empty()
-            && let Ok(folder) = self.namespace.parent(file.ino())
             && let Some(path) = self.namespace.path(file.ino())
+            && let Some(place) = self.place_of(file, &path)
         {
-            self.lost.lock().insert(path, folder);
+            let mut lost = self.lost.lock();
+            // Nothing comes last in a folder that is gone.
+            lost.retain(|(folder, _)| self.namespace.path(*folder).is_some());
+            lost.insert(place);
         }
     }
 
@@ -131,17 +141,18 @@ impl Vfs {
         if !self.lost.lock().is_empty()
             && let Some(path) = self.namespace.path(file.ino())
             && !self.options.last.is_held_by(&path)
+            && let Some(place) = self.place_of(file, &path)
         {
-            self.lost.lock().remove(&path);
+            self.lost.lock().remove(&place);
         }
     }
 
-    /// Whether a file in or below `folder` lost to somebody else's, or a change of a name there was given up, and
-    /// nobody was told of it yet.
+    /// Whether a file in or below `folder` lost to somebody else's, and the bucket has none of its name since, or a
+    /// change of a name there was given up.
     fn has_lost(&self, folder: Ino) -> bool {
         let is_lost = {
             let lost = self.lost.lock();
-            lost.values().any(|place| *place == folder || self.is_below(*place, folder))
+            lost.iter().any(|(place, _)| *place == folder || self.is_below(*place, folder))
         };
         is_lost || self.namespace.has_given_up(folder)
     }

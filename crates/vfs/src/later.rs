@@ -31,14 +31,14 @@ impl Vfs {
     /// As [`Vfs::commit_later`], but not before `delay` is over.
     pub(crate) fn commit_after(self: &Arc<Self>, file: &Arc<File>, delay: Duration) {
         let due = self.clock.monotonic() + delay;
-        let pushed = self.later.line.lock().push(file, due);
+        let pushed = self.later.with(|line| line.push(file, due));
         self.see_to(pushed);
     }
 
     /// What was closed and waits for the upload delay waits no longer, however long that is. Who fails, or comes
     /// after others, waits for that.
     pub fn hasten(self: &Arc<Self>) {
-        let waiting = self.later.line.lock().waiting();
+        let waiting = self.later.with(|line| line.waiting());
         self.hurry(waiting);
     }
 
@@ -52,7 +52,7 @@ impl Vfs {
     fn hurry(self: &Arc<Self>, files: impl IntoIterator<Item = Ino>) {
         let now = self.clock.monotonic();
         for ino in files {
-            let pushed = self.later.line.lock().hurry(ino, now);
+            let pushed = self.later.with(|line| line.hurry(ino, now));
             self.see_to(pushed);
         }
     }
@@ -88,10 +88,8 @@ impl Vfs {
             }
         };
         let now = self.clock.monotonic();
-        let (pushed, is_over) = {
-            let mut line = self.later.line.lock();
-            (line.end(due, ended, now), !line.has(file.ino()))
-        };
+        let (pushed, is_over) =
+            self.later.with(|line| (line.end(due, ended, now), !line.has(file.ino())));
         self.see_to(pushed);
         if is_over {
             self.retire(&file);
@@ -139,7 +137,7 @@ async fn hand_out(vfs: Weak<Vfs>, clock: Arc<dyn Clock>, news: Arc<Notify>) {
     loop {
         let Some(vfs) = vfs.upgrade() else { return };
         let now = clock.monotonic();
-        let next = vfs.later.line.lock().next(now);
+        let next = vfs.later.with(|line| line.next(now));
         let due = match next {
             Next::Nothing => return,
             Next::File(due) => {

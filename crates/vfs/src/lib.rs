@@ -5,6 +5,7 @@
 
 mod access;
 mod acknowledge;
+mod again;
 mod ahead;
 mod aimed;
 mod backlog;
@@ -71,4 +72,5 @@ pub use store::{Growth, Seek};
 pub use vfs::{
     Commit, News, Next, PENDING_FILES, Pending, UPLOAD_DELAY, Unpublished, Vfs, VfsOptions,
 };
+pub use waiting::PendingLimit;
 pub use warm::{Evicted, Warmed, Warming};

@@ -29,7 +29,7 @@ pub enum Stage {
 impl Vfs {
     /// How many small files are uploaded at a time, as things are.
     pub fn small_uploads_at_a_time(&self) -> u32 {
-        self.later.pace()
+        self.later.with(|line| line.pace())
     }
 
     /// The files that the bucket does not have yet, at most `files_max`: first what failed, then what is

@@ -39,6 +39,9 @@ struct Left {
 /// Why something is kept that comes last.
 const AFTER_LOST: &str = "something else of its folder, which it comes after, was not uploaded";
 
+/// Why something is kept that somebody held back.
+const HELD_BACK: &str = "the file of its name and `.held`, which holds it back, was not removed";
+
 /// How it goes, for who comes last.
 #[derive(Debug, Default)]
 struct Course {
@@ -100,7 +103,7 @@ impl Vfs {
                 Some(left) if course.is_before_its_turn(&left.note.key) => {
                     course.waits(left.note.key);
                 }
-                Some(left) => self.finish(left, &mut course).await?,
+                Some(left) => self.finish_last(left, &mut course).await?,
                 None => {}
             }
         }
@@ -130,6 +133,23 @@ impl Vfs {
         course.is_any_unplaced = true;
         course.waits(noted);
         Ok(None)
+    }
+
+    /// Finishes what comes last, if the bucket has nobody who holds it back: he had it brought there, and did not come
+    /// to remove it.
+    async fn finish_last(&self, left: Left, course: &mut Course) -> Result<()> {
+        let holder = self.options.last.holder_of(&left.note.key);
+        match self.uploader.find(&holder).await.map_err(Error::from) {
+            Ok(None) => self.finish(left, course).await,
+            Ok(Some(_)) => self.give_up(&left.staged, &left.note, HELD_BACK, course),
+            // Who may not list is not told either that there is none.
+            Err(error) if error.is_denied() => self.finish(left, course).await,
+            Err(error) => {
+                tracing::warn!(key = %left.note.key, %error, "what an earlier mount left has to wait");
+                course.waits(left.note.key);
+                Ok(())
+            }
+        }
     }
 
     async fn finish(&self, left: Left, course: &mut Course) -> Result<()> {

@@ -1,6 +1,6 @@
 //! [`Vfs`]: what all operations share.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use store::{Rest, Staged, Store};
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
+use crate::again::Again;
 use crate::errno::Result;
 use crate::failures::Failures;
 use crate::files::Files;
@@ -22,7 +23,7 @@ use crate::kernel::Kernel;
 use crate::last::Last;
 use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
-use crate::waiting::{Later, Relief};
+use crate::waiting::{Later, PendingLimit, Relief};
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -38,9 +39,9 @@ pub struct VfsOptions {
     /// How long an upload waits after a close that does not wait for it. Files that are removed, renamed or written
     /// again by then cost one upload, or none.
     pub upload_delay: Duration,
-    /// Files that may wait for their upload; each is an open file of this process. From half of that on they wait for
-    /// their turn only, beyond that a close waits for the bucket.
-    pub pending_files: usize,
+    /// How many files may wait for their upload. From half of that on they wait for their turn only, beyond that a
+    /// close waits for the bucket.
+    pub pending_limit: Arc<PendingLimit>,
     /// Which files come after all else of their folder, where closes do not wait.
     pub last: Last,
     /// What has shown of the store.
@@ -50,7 +51,7 @@ pub struct VfsOptions {
 /// The upload delay of who has no reason for another: as long as other hosts believe what they know of names.
 pub const UPLOAD_DELAY: Duration = Duration::from_secs(1);
 
-/// [`VfsOptions::pending_files`] of who may have many files open.
+/// [`VfsOptions::pending_limit`] of who may have many files open.
 pub const PENDING_FILES: usize = 16_384;
 
 /// What a close waits for.
@@ -78,14 +79,15 @@ pub struct Vfs {
     pub(crate) handles: Handles,
     /// Small files that are fetched before they are opened.
     pub(crate) beside: Beside,
+    pub(crate) again: Again,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
     /// Writers that wait for room.
     pub(crate) relief: Relief,
     /// Why the last try to publish a file failed.
     pub(crate) failures: Failures,
-    /// Files that lost to somebody else's, by path, and their folders: what comes last there does not come.
-    pub(crate) lost: Mutex<BTreeMap<Vec<u8>, Ino>>,
+    /// Files that lost to somebody else's, by folder and name: what comes last there does not come.
+    pub(crate) lost: Mutex<BTreeSet<(Ino, Vec<u8>)>>,
     /// Which files went to the recovery folder while nobody waited for them.
     pub(crate) unheard: Mutex<Unheard>,
     /// Why attributes were left for the next mount by the last [`Vfs::drain`].
@@ -166,6 +168,7 @@ impl Vfs {
             me: Weak::clone(me),
             ending: Arc::default(),
             relief: Relief::new(options.dirty_limit),
+            later: Later::new(Arc::clone(&options.pending_limit)),
             namespace,
             store,
             fetcher,
@@ -178,7 +181,7 @@ impl Vfs {
             files: Files::default(),
             handles: Handles::default(),
             beside: Beside::default(),
-            later: Later::default(),
+            again: Again::default(),
             failures: Failures::default(),
             lost: Mutex::default(),
             unheard: Mutex::default(),

@@ -63,12 +63,19 @@ impl Host {
 
     /// Has a task run `script` where the bucket is.
     fn start(&self, bucket: &Bucket<'_>, script: &str) -> Child {
+        self.task(bucket, script).spawn().unwrap()
+    }
+
+    /// A task that runs `script` where the bucket is.
+    fn task(&self, bucket: &Bucket<'_>, script: &str) -> Command {
         let folder = self.top.join("s3").join(bucket.name());
         let script = format!("cd {}; {script}", folder.display());
         let mut command = self.plan.command(["run", "--fusion", "--at"]);
         command.arg(&self.top).args(&self.flags).args(["--", "bash", "-euc", &script]);
         let variables = self.variables.iter().map(|(name, value)| (name, value));
-        self.world.inside(command.envs(variables)).stdin(Stdio::null()).spawn().unwrap()
+        let mut inside = self.world.inside(command.envs(variables));
+        inside.stdin(Stdio::null());
+        inside
     }
 
     /// Whether root's tasks that share a mount there have left the file whose lock they had.
@@ -289,13 +296,31 @@ fn the_status_of_a_task_whose_launcher_is_killed_before_its_folder_is_complete_i
         let work = host.top.join("s3").join(bucket.name());
         let host = host.with("FUSION_WORK", work.to_str().unwrap());
         // The launcher has not made objects of links yet.
-        let script = "echo x > out; trap 'printf 0 > .exitcode; kill -KILL $PPID' EXIT";
-        let mut task = host.start(&bucket, script);
+        let held = "until [ -e .exitcode.held ]; do sleep 0.1; done";
+        let script =
+            format!("{held}; echo x > out; trap 'printf 0 > .exitcode; kill -KILL $PPID' EXIT");
+        let mut task = host.start(&bucket, &script);
         assert!(!task.wait().unwrap().success());
         host.await_daemons();
         assert_eq!(bucket.get("out").as_deref(), Some(&b"x\n"[..]), "shared: {is_shared}");
         assert_eq!(bucket.get(".exitcode"), None, "shared: {is_shared}");
     }
+}
+
+#[test]
+fn a_status_that_cannot_be_let_go_is_told_of_and_does_not_come() {
+    let bucket = MinIo::shared().bucket();
+    let host = Host::of_user(&bucket);
+    let work = host.top.join("s3").join(bucket.name());
+    let host = host.with("FUSION_WORK", work.to_str().unwrap());
+    let held = "until [ -e .exitcode.held ]; do sleep 0.1; done";
+    let script = format!("{held}; printf 0 > .exitcode; chmod a-w .");
+    let said = run(&mut host.task(&bucket, &script), WITHIN);
+    let words = "the status of the task does not get into the bucket";
+    assert!(said.stderr.contains(words), "{}", said.report());
+    assert_eq!(said.status.code(), Some(174), "{}", said.report());
+    host.await_daemons();
+    assert_eq!(bucket.get(".exitcode"), None);
 }
 
 #[test]

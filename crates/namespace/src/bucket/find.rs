@@ -52,6 +52,8 @@ enum Step {
 enum Belief {
     /// For the time to live.
     TimeToLive,
+    /// For half of it: who asks wants others to find it fresh.
+    Half,
     /// Also for as long as [`Windows`](super::window::Windows) say after a listing that took long.
     Listing,
 }
@@ -247,6 +249,20 @@ impl Shared {
             }
             None => self.look_at_root(op).await,
         }
+    }
+
+    /// As [`Shared::revalidate`], before it is time for that.
+    pub(super) async fn look_again(self: &Arc<Self>, op: &'static str, ino: Ino) -> Result<()> {
+        let place = {
+            let state = self.state();
+            state.tree.node(ino).filter(|node| !node.unpublished()).map(|node| node.place.clone())
+        };
+        let Some(Place::Named { parent, name }) = place else { return Ok(()) };
+        if self.options.metadata_ttl.is_zero() {
+            // Nobody would believe it.
+            return Ok(());
+        }
+        self.look(op, (parent, &name), Belief::Half).await.map(|_| ())
     }
 
     /// As [`Shared::look`], for the root: it is there, and the bucket is asked how it looks.
@@ -489,6 +505,10 @@ impl Tree {
         belief: Belief,
     ) -> Known {
         let Some(folder) = self.folder(parent) else { return Known::Unknown };
+        let ttl = match belief {
+            Belief::TimeToLive | Belief::Listing => ttl,
+            Belief::Half => ttl / 2,
+        };
         let window = folder.windows.covering(name);
         let is_absent = window.is_some_and(|window| now < window.as_of + ttl);
         let is_listed = |as_of| {

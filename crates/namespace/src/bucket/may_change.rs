@@ -77,15 +77,22 @@ impl Shared {
 
     /// A key for what is only to be seen by us, at a place where the store takes it if it takes `key`: `hidden` in
     /// the topmost folder that takes changes. Nobody renames or removes that, since the folder above it takes none.
+    /// Where the store cannot be asked it is one that is known to take some.
     pub(super) async fn hidden_beside(&self, key: &Key, hidden: &str) -> Key {
         let top = Key::from("");
-        if self.allowed.get().is_some() {
+        if let Some(allowed) = self.allowed.get() {
             let slashes = key.as_bytes().iter().enumerate().filter(|(_, byte)| **byte == b'/');
             let ends = std::iter::once(0).chain(slashes.map(|(at, _)| at + 1));
             for end in ends {
                 let folder = top.join(&key.as_bytes()[..end]);
-                if self.check_taken("keep for readers", folder.clone()).await.is_ok() {
-                    return folder.join(hidden.as_bytes());
+                match self.check_taken("keep for readers", folder.clone()).await {
+                    Ok(()) => return folder.join(hidden.as_bytes()),
+                    Err(error) if error.kind == ErrorKind::ReadOnly => {}
+                    // In an outage each further question would take as long.
+                    Err(_) => {
+                        let known = allowed.place_of(key);
+                        return known.unwrap_or(top).join(hidden.as_bytes());
+                    }
                 }
             }
         }

@@ -91,6 +91,10 @@ impl Vfs {
         self.files.leave(&file);
         let by_name = !self.files.is_open(ino);
         let done = match truncated {
+            // Those who read it do not write it whole: what others do counts again.
+            Ok(Cut::Unchanged) if !by_name && !self.handles.is_written(&file) => {
+                self.restore(&file).map(|()| Cut::Unchanged)
+            }
             // A cut that changed nothing leaves a clean file.
             Ok(cut) if by_name => {
                 self.close(&file).await.and_then(|()| self.restore(&file)).map(|()| cut)

@@ -177,6 +177,7 @@ impl Vfs {
         let handle = self.handles.remove_file(handle)?;
         let file = Arc::clone(&handle.file);
         let (was_lent, kind) = (handle.lent.is_some(), handle.kind);
+        let read_since = (!handle.access.writes()).then_some(handle.opened);
         drop(handle);
         file.goes_on();
         let mut state = file.state.write();
@@ -201,6 +202,9 @@ impl Vfs {
             }
         } else {
             self.retire(&file);
+            if let Some(opened) = read_since {
+                self.look_again(file.ino(), opened);
+            }
         }
         Ok(())
     }
@@ -241,13 +245,11 @@ impl Vfs {
 
     /// Only from now on the names know that the file is in use: what they said of it before may be
     /// of a name that is gone, or of an object that has moved.
-    fn check_entered(&self, file: &File, entered: Entered) -> Result<()> {
+    fn check_entered(&self, file: &Arc<File>, entered: Entered) -> Result<()> {
         let now = self.namespace.content_now(file.ino()).map_err(Error::from);
         match (entered, now) {
             // What others have open is kept for all who have it, also while its removal is under way.
-            (Entered::InUse, Err(error))
-                if error.is_nameless() && self.files.is_open_to_others(file.ino()) =>
-            {
+            (Entered::InUse, Err(error)) if error.is_nameless() && self.handles.is_open(file) => {
                 Ok(())
             }
             (_, Err(error)) if error.is_nameless() => Err(error),
@@ -288,7 +290,8 @@ impl Vfs {
         if lent.is_some() {
             state.mapped = state.mapped.opened();
         }
-        let handle = Handle { file: Arc::clone(file), access, opener, lent, kind: pages.kind() };
+        let (file_too, kind, opened) = (Arc::clone(file), pages.kind(), self.clock.monotonic());
+        let handle = Handle { file: file_too, access, opener, lent, kind, opened };
         // Still under the guard: who restores the file sees that somebody may write it.
         let handle = self.handles.add_file(handle);
         drop(state);

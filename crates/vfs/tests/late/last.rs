@@ -229,6 +229,22 @@ fn what_is_held_back_by_who_is_killed_with_the_daemon_does_not_come() {
     drop((world, runtime));
 }
 
+#[test]
+fn what_is_held_back_by_a_file_that_the_bucket_has_does_not_come_in_the_next_life() {
+    let (world, recovered, runtime) = killed(|| async {
+        let world = World::new();
+        let (_, hold) = world.create("done.held").await;
+        world.vfs().fsync(hold).await.unwrap();
+        world.closed("done", b"0").await;
+        world.closed("other", b"bytes").await;
+        (world, vec![])
+    });
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 1), "{recovered:?}");
+    assert_eq!(world.object("done"), None);
+    assert!(world.object("done.held").is_some());
+    drop((world, runtime));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_fails_keeps_back_what_comes_last() {
     let world = World::new();

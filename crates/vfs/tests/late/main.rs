@@ -124,9 +124,10 @@ impl Ledger for Memory {
 }
 
 /// What differs between the tests' mounts.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Setup {
     upload_delay: Duration,
+    pending_limit: Arc<vfs::PendingLimit>,
     dirty_limit: DirtyLimit,
     /// What comes last.
     last: Option<&'static str>,
@@ -135,7 +136,8 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Setup {
         let (upload_delay, dirty_limit) = (vfs::UPLOAD_DELAY, DirtyLimit::default());
-        Setup { upload_delay, dirty_limit, last: Some("done") }
+        let pending_limit = vfs::PendingLimit::of(vfs::PENDING_FILES);
+        Setup { upload_delay, pending_limit, dirty_limit, last: Some("done") }
     }
 }
 
@@ -175,7 +177,7 @@ fn file_system(
         commit: Commit::Async,
         dirty_limit: setup.dirty_limit,
         upload_delay: setup.upload_delay,
-        pending_files: vfs::PENDING_FILES,
+        pending_limit: setup.pending_limit,
         last: Last::named(setup.last.into_iter().map(name).collect()),
         learned: Arc::default(),
     };
@@ -394,6 +396,34 @@ async fn with_a_long_delay_nothing_is_uploaded_before_somebody_waits_for_it() {
     assert_eq!(world.vfs.drain().await, []);
     assert_eq!(world.object("a").unwrap(), &b"hello"[..]);
     assert_eq!(world.object("large").unwrap().len(), 4 << 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_more_may_wait_in_all_buckets_together_a_close_waits_for_its_own() {
+    let setup = Setup {
+        upload_delay: Duration::from_hours(1),
+        pending_limit: vfs::PendingLimit::of(3),
+        ..Setup::default()
+    };
+    let (one, other) = (World::with(setup.clone()), World::with(setup));
+    one.closed("a", b"1").await;
+    one.closed("b", b"2").await;
+    other.closed("c", b"3").await;
+    other.closed("d", b"4").await;
+    assert_eq!((one.object("a"), one.object("b"), other.object("c")), (None, None, None));
+    assert_eq!(other.object("d").unwrap(), &b"4"[..]);
+    assert_eq!(one.vfs.drain().await, []);
+    let mut tries = 0..1000;
+    loop {
+        let file = tries.next().expect("there is room in the end").to_string();
+        other.closed(&file, b"5").await;
+        if other.object(&file).is_none() {
+            return;
+        }
+        // Those that are in the bucket are due, and leave the line.
+        one.clock.advance(Duration::from_hours(2));
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise")]
 
+mod again;
 mod crashes;
 mod names;
 mod replaced;

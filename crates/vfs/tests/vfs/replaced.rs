@@ -80,6 +80,18 @@ async fn who_writes_after_a_cut_to_the_same_size_and_others_closes_hears_that_it
     world.loses(writer.handle).await;
 }
 
+/// Who only reads it will not write it whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_writes_an_empty_file_that_was_cut_under_a_reader_hears_that_others_replaced_it() {
+    let (world, ino) = World::with(b"").await;
+    let reader = world.open(ino, Access::Read).await;
+    world.vfs().set_attr(ino, size(0)).await.unwrap();
+    let writer = world.open(ino, Access::Write).await;
+    world.replaced("a", OTHERS).await;
+    world.loses(writer.handle).await;
+    world.vfs.release(reader.handle).unwrap();
+}
+
 /// The kernel may name it by number for as long as it remembers the name.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_replaced_is_for_its_readers_only() {

@@ -19,7 +19,7 @@ use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Last, Vfs, VfsOptions, er
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
 pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
-const METADATA_TTL: Duration = Duration::from_secs(1);
+pub(crate) const METADATA_TTL: Duration = Duration::from_secs(1);
 pub(crate) const ME: u32 = 100;
 pub(crate) const CHILD: u32 = 101;
 
@@ -96,7 +96,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         commit: Commit::Close,
         dirty_limit: DirtyLimit::default(),
         upload_delay: vfs::UPLOAD_DELAY,
-        pending_files: vfs::PENDING_FILES,
+        pending_limit: vfs::PendingLimit::of(vfs::PENDING_FILES),
         last: Last::default(),
         learned: Arc::default(),
     };
@@ -143,6 +143,11 @@ impl World {
         self.clock.advance(2 * METADATA_TTL);
         let found = self.vfs().lookup(Ino::ROOT, name(key)).await.unwrap();
         assert_eq!(found.size, bytes.len() as u64);
+    }
+
+    /// Time goes on.
+    pub(crate) fn later(&self, by: Duration) {
+        self.clock.advance(by);
     }
 
     pub(crate) async fn lookup(&self, key: &str) -> Ino {

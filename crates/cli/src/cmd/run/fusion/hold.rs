@@ -16,7 +16,8 @@ pub(super) const NAME: &str = ".exitcode.held";
 /// file.
 #[derive(Debug)]
 pub(super) struct Hold {
-    path: PathBuf,
+    /// Until it is removed.
+    path: Option<PathBuf>,
     _open: File,
 }
 
@@ -32,13 +33,26 @@ impl Hold {
             _ => {}
         }
         let open = File::create_new(&path).map_err(|error| named(&path, &error))?;
-        Ok(Hold { path, _open: open })
+        Ok(Hold { path: Some(path), _open: open })
+    }
+
+    /// What was held back may come. If this fails, it does not.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        let Some(path) = self.path.take() else { return Ok(()) };
+        match fs::remove_file(&path) {
+            // By the task itself, as with all that was in its folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // Whoever closes it before it is removed is taken for one that was killed.
+            removed => removed.map_err(|error| named(&path, &error)),
+        }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
         // Without a name it is not uploaded when it is closed, right after this.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }

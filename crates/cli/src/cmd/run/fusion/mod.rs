@@ -158,12 +158,11 @@ impl Launch {
     /// in the bucket.
     pub(super) fn run(&self) -> Result<Ended> {
         let mut signals = Signals::listen()?;
-        // A mount whose daemon was killed is in the way of all who come after it.
-        let made = std::fs::create_dir_all(&self.top).or_else(|error| {
-            let is_cleared = mount::clear_dead(&self.top);
-            if is_cleared { std::fs::create_dir_all(&self.top) } else { Err(error) }
-        });
-        made.with_context(|| format!("cannot make {}", self.top.display()))?;
+        match std::fs::create_dir_all(&self.top) {
+            // Where the mount of a killed daemon is there is a folder.
+            Err(_) if mount::is_mounted(&self.top) => shared::clear(&self.top, &mut signals)?,
+            made => made.with_context(|| format!("cannot make {}", self.top.display()))?,
+        }
         match self.own_mounts() {
             Some(own) => self.run_alone(&own, &mut signals),
             None => self.run_among_others(&mut signals),
@@ -271,8 +270,8 @@ impl Launch {
                 let _ = std::fs::remove_file(task.work.join(STATUS));
             }
             // Until now the folder of the task was not complete, and so its status not in the bucket.
-            drop(hold);
-            completed?;
+            let let_go = hold.end().context("the status of the task does not get into the bucket");
+            completed.and(let_go)?;
         }
         Ok(ended)
     }

@@ -20,6 +20,14 @@ pub(super) struct Share {
     tenant: Option<Tenant>,
 }
 
+/// Takes away what is mounted at `top`, if its daemon is dead and others have not done so meanwhile.
+pub(super) fn clear(top: &Path, signals: &mut Signals) -> Result<()> {
+    let there = top.to_owned();
+    let cleared = signals.meanwhile(move || Tenant::clear(&there));
+    let cleared = cleared.context("told to end before a dead mount could be taken away")?;
+    cleared.with_context(|| format!("cannot take away the dead mount at {}", top.display()))
+}
+
 impl Share {
     /// Waits while others mount or unmount at `top`; also tells whether there is a mount.
     pub(super) fn take(top: &Path, signals: &mut Signals) -> Result<(Share, Arrived)> {
