@@ -38,15 +38,15 @@ impl Last {
         path.strip_suffix(HELD).is_some_and(|last| self.has_path(last))
     }
 
-    /// The object of who holds the one of `key` back.
-    pub(crate) fn holder_of(&self, key: &Key) -> Key {
-        key.join(HELD)
-    }
-
     /// Whether the object is one of them.
     pub(crate) fn has_key(&self, key: &Key) -> bool {
         self.has_path(key.as_bytes())
     }
+}
+
+/// The object of who holds the one of `key` back, if that comes last.
+pub(crate) fn holder_of(key: &Key) -> Key {
+    key.join(HELD)
 }
 
 #[cfg(test)]

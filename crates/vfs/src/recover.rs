@@ -10,6 +10,7 @@ use store::{Orphan, OrphanState, Sealed, Staged, Store};
 use transfer::UploadJob;
 
 use crate::errno::{Error, Result};
+use crate::last::holder_of;
 use crate::note::Note;
 use crate::origin::is_whole;
 use crate::vfs::Vfs;
@@ -138,7 +139,7 @@ impl Vfs {
     /// Finishes what comes last, if the bucket has nobody who holds it back: he had it brought there, and did not come
     /// to remove it.
     async fn finish_last(&self, left: Left, course: &mut Course) -> Result<()> {
-        let holder = self.options.last.holder_of(&left.note.key);
+        let holder = holder_of(&left.note.key);
         match self.uploader.find(&holder).await.map_err(Error::from) {
             Ok(None) => self.finish(left, course).await,
             Ok(Some(_)) => self.give_up(&left.staged, &left.note, HELD_BACK, course),
