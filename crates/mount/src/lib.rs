@@ -113,7 +113,7 @@ pub use telemetry::{
     LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
 };
 pub use tenant::{Arrived, Tenant, is_mounted, is_there};
-pub use umount::{Force, Progress, clear_dead, umount};
+pub use umount::{Force, Progress, clear_dead, clear_dead_alone, umount};
 pub use users::users;
 pub use vfs::{Commit, DirtyLimit, Last};
 pub use visit::{Found, visit};

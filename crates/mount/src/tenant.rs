@@ -22,7 +22,6 @@ use rustix::io::Errno;
 
 use crate::control;
 use crate::runtime_dir;
-use crate::umount::clear_dead;
 
 /// How often one arrives while others leave before nobody is waited for.
 const ARRIVALS_MAX: u32 = 1000;
@@ -75,16 +74,6 @@ impl Tenant {
             });
         }
         Err(io::Error::other("others unmount it again and again"))
-    }
-
-    /// Takes away what is mounted at `dir`, if its daemon is dead, while nobody mounts there: others may have seen that,
-    /// too, and what they have made since lives.
-    pub fn clear(dir: &Path) -> io::Result<()> {
-        let (tenant, arrived) = Tenant::arrive(dir)?;
-        if arrived == Arrived::First && clear_dead(dir) {
-            tenant.vacate();
-        }
-        Ok(())
     }
 
     /// Waits for the lock: shared if there is a mount, else alone.

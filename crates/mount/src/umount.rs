@@ -9,6 +9,7 @@ use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, silent};
 use crate::error::Error;
 use crate::status::Status;
+use crate::tenant::{Arrived, Tenant};
 use crate::users;
 use crate::working::{self, Working};
 
@@ -199,6 +200,15 @@ pub fn clear_dead(dir: &Path) -> bool {
         let _ = clear(dir, &mut |_| {});
     }
     fuse::mounted_at(dir).is_ok_and(|entry| entry.is_none())
+}
+
+/// As [`clear_dead`], while nobody mounts there: others may have seen that, too, and what they have made since lives.
+pub fn clear_dead_alone(dir: &Path) -> io::Result<()> {
+    let (tenant, arrived) = Tenant::arrive(dir)?;
+    if arrived == Arrived::First && clear_dead(dir) {
+        tenant.vacate();
+    }
+    Ok(())
 }
 
 /// Unmounts; programs that are just ending get a moment to close their files.

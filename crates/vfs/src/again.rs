@@ -4,25 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Ino;
-use tokio::sync::Semaphore;
 
 use crate::vfs::Vfs;
 
 /// What was open for so long was worth more requests than this costs.
 const OPEN_MIN: Duration = Duration::from_millis(500);
-
-/// Files that are looked at again at a time.
-const LOOKS_MAX: usize = 8;
-
-/// Who holds one looks at a file again.
-#[derive(Debug)]
-pub(crate) struct Again(Arc<Semaphore>);
-
-impl Default for Again {
-    fn default() -> Again {
-        Again(Arc::new(Semaphore::new(LOOKS_MAX)))
-    }
-}
 
 impl Vfs {
     /// Has the bucket asked about the file `ino`, which was read since `opened` and is closed: who opens it again within
@@ -32,7 +18,7 @@ impl Vfs {
             return;
         }
         // Where many are under way it is not worth waiting for.
-        let Ok(turn) = Arc::clone(&self.again.0).try_acquire_owned() else { return };
+        let Ok(turn) = Arc::clone(&self.again.turns).try_acquire_owned() else { return };
         let namespace = Arc::clone(&self.namespace);
         self.runtime.spawn(async move {
             if let Err(error) = namespace.look_again(ino).await {

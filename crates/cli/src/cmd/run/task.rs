@@ -56,7 +56,11 @@ pub(super) fn both(command: Result<Ended>, mount: Result<()>) -> Result<Ended> {
     if let (Ok(ended), Err(_)) = (&command, &mount) {
         complain(&format!("the command itself ended with status {}", ended.status()));
     }
-    mount.and(command)
+    match (command, mount) {
+        // What went wrong first may be why the other did.
+        (Err(command), Err(mount)) => Err(mount.context(format!("{command:#}"))),
+        (command, mount) => mount.and(command),
+    }
 }
 
 impl Task {
