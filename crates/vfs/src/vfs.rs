@@ -78,6 +78,7 @@ pub struct Vfs {
     pub(crate) handles: Handles,
     /// Small files that are fetched before they are opened.
     pub(crate) beside: Beside,
+    /// Files that were read for long and are looked at again when they are closed.
     pub(crate) again: Again,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
