@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Clock, Errno, Ino, Metrics, SystemClock};
+use namespace::RenameMode;
+use parking_lot::Mutex;
+use quayfs_vfs::{DirtyLimit, Next, errno};
 use remote::fake::Op;
 use remote::{Key, Metadata};
 use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
 
-use super::vfs::{Next, errno};
-use super::{A_WHILE, DirtyLimit, Grave, ME, NODE, OWNER, RenameMode, Setup, World, killed, name};
+use crate::rig::{A_WHILE, Grave, ME, NODE, OWNER, Setup, World, killed, name, owned};
 
 /// Looks at what must not happen.
 const LOOKS: usize = 20;
@@ -243,6 +245,46 @@ fn what_is_held_back_by_a_file_that_the_bucket_has_does_not_come_in_the_next_lif
     assert_eq!(world.object("done"), None);
     assert!(world.object("done.held").is_some());
     drop((world, runtime));
+}
+
+#[test]
+fn what_was_held_back_waits_for_the_removal_of_what_held_it() {
+    let (runtime, removals) = (Runtime::new().unwrap(), Mutex::new(None));
+    let grave = runtime.block_on(async {
+        let world = World::new();
+        let (_, hold) = world.create("done.held").await;
+        world.vfs().fsync(hold).await.unwrap();
+        world.closed("done", b"0").await;
+        *removals.lock() = Some(world.bucket.hold(Op::Delete));
+        world.vfs().unlink(Ino::ROOT, name("done.held")).await.unwrap();
+        world.buried()
+    });
+    drop((runtime, removals));
+    let runtime = Runtime::new().unwrap();
+    let grave = runtime.block_on(async {
+        grave.bucket.fail_next(Op::Delete, remote::ErrorKind::Unavailable);
+        let (world, finished, recovered) = grave.tries_to_rise().await;
+        assert_eq!((finished.waiting, recovered.waiting), (1, 1), "{recovered:?}");
+        assert_eq!(world.objects(), owned(&[("done.held", "")]));
+        world.buried()
+    });
+    drop(runtime);
+    let runtime = Runtime::new().unwrap();
+    let (world, recovered) = runtime.block_on(grave.rise());
+    assert_eq!((recovered.uploaded, recovered.kept.len()), (1, 0), "{recovered:?}");
+    assert_eq!(world.objects(), owned(&[("done", "0")]));
+}
+
+#[tokio::test]
+async fn what_comes_last_comes_although_what_could_hold_it_back_has_too_long_a_name_for_a_key() {
+    let world = World::new();
+    world.closed("done", b"0").await;
+    let (world, recovered) = {
+        world.bucket.fail_next(Op::Head, remote::ErrorKind::Unsupported);
+        world.dies().await
+    };
+    assert_eq!((recovered.uploaded, recovered.waiting), (1, 0), "{recovered:?}");
+    assert_eq!(world.object("done").unwrap(), &b"0"[..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

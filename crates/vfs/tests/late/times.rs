@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{A_WHILE, ME, World};
+use crate::rig::{A_WHILE, ME, World};
 
 /// Enough for writes, closes and uploads to meet in all ways.
 const ROUNDS: u32 = 1000;
