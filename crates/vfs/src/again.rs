@@ -11,8 +11,8 @@ use crate::vfs::Vfs;
 const OPEN_MIN: Duration = Duration::from_millis(500);
 
 impl Vfs {
-    /// Has the bucket asked about the file `ino`, which was read since `opened` and is closed: who opens it again within
-    /// the time to live of names does not wait for that then.
+    /// Has the bucket asked about the file `ino`, which was read since `opened` and is closed, and what is above it: who
+    /// opens it again within the time to live of names does not wait for that then.
     pub(crate) fn look_again(self: &Arc<Self>, ino: Ino, opened: Duration) {
         if self.clock.monotonic() < opened + OPEN_MIN || self.files.is_open(ino) {
             return;

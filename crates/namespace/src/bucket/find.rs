@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
+use futures::future;
 use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
 
 use super::answers::is_unanswered;
@@ -52,10 +53,20 @@ enum Step {
 enum Belief {
     /// For the time to live.
     TimeToLive,
-    /// For half of it: who asks wants others to find it fresh.
-    Half,
+    /// For half of it: nobody asks yet, and who does is to find it fresh.
+    Ahead,
     /// Also for as long as [`Windows`](super::window::Windows) say after a listing that took long.
     Listing,
+}
+
+impl Belief {
+    /// For how long, where that is `ttl` mostly.
+    fn lasts(self, ttl: Duration) -> Duration {
+        match self {
+            Belief::TimeToLive | Belief::Listing => ttl,
+            Belief::Ahead => ttl / 2,
+        }
+    }
 }
 
 /// What came of asking the bucket.
@@ -152,7 +163,7 @@ impl Shared {
         if let Some(found) = self.look_on_pages(op, (parent, name), (ask, belief)).await? {
             return Ok(Answer::Found(found));
         }
-        match self.ask_about(op, (parent, name), &prefix).await {
+        match self.ask_about(op, (parent, name), (&prefix, belief)).await {
             // Who may list a folder by its names may be allowed nothing else there.
             Err(error) if error.is_refusal() && self.is_sorted() => {
                 let scope = Scope::From(name.clone());
@@ -251,18 +262,28 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::revalidate`], before it is time for that.
+    /// Has what is on the way to `ino` looked at before it is time for that, and `ino`: who goes there soon finds it
+    /// fresh.
     pub(super) async fn look_again(self: &Arc<Self>, op: &'static str, ino: Ino) -> Result<()> {
-        let place = {
-            let state = self.state();
-            state.tree.node(ino).filter(|node| !node.unpublished()).map(|node| node.place.clone())
-        };
-        let Some(Place::Named { parent, name }) = place else { return Ok(()) };
         if self.options.metadata_ttl.is_zero() {
             // Nobody would believe it.
             return Ok(());
         }
-        self.look(op, (parent, &name), Belief::Half).await.map(|_| ())
+        let (mut way, mut at) = (Vec::new(), ino);
+        {
+            let state = self.state();
+            while let Some(Place::Named { parent, name }) =
+                state.tree.node(at).map(|node| &node.place)
+            {
+                way.push((*parent, name.clone()));
+                at = *parent;
+            }
+        }
+        if at != Ino::ROOT {
+            return Ok(());
+        }
+        let looks = way.iter().map(|(parent, name)| self.look(op, (*parent, name), Belief::Ahead));
+        future::try_join_all(looks).await.map(|_| ())
     }
 
     /// As [`Shared::look`], for the root: it is there, and the bucket is asked how it looks.
@@ -303,7 +324,10 @@ impl Shared {
         let mut state = self.state();
         let state = state.uncounted();
         let prefix = state.tree.prefix(op, parent)?;
-        state.recent.used(parent);
+        let is_asked = belief != Belief::Ahead;
+        if is_asked {
+            state.recent.used(parent);
+        }
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         let length = keys::check_length_of_file(&prefix, name);
         length.map_err(|kind| Error::name(kind, op, name))?;
@@ -312,17 +336,21 @@ impl Shared {
         }
         match state.tree.known((parent, name), (now, ttl), belief) {
             Known::Present(ino) => {
-                state.earn(parent, name);
-                state.tree.touch(ino);
+                if is_asked {
+                    state.earn(parent, name);
+                    state.tree.touch(ino);
+                }
                 Ok(Step::Known(Some(ino)))
             }
             Known::Absent => {
-                state.earn(parent, name);
+                if is_asked {
+                    state.earn(parent, name);
+                }
                 Ok(Step::Known(None))
             }
             Known::Unknown => {
                 let folder = state.tree.folder_mut(parent).expect("it has a prefix");
-                if folder.on_the_way {
+                if folder.on_the_way || !is_asked {
                     return Ok(Step::Ask(Ask::One, prefix));
                 }
                 let times = (now, ttl.max(SOON_MIN));
@@ -336,10 +364,11 @@ impl Shared {
         &self,
         op: &'static str,
         (parent, name): (Ino, &Name),
-        prefix: &Key,
+        (prefix, belief): (&Key, Belief),
     ) -> Result<Answer> {
         let ticket = self.changes.ticket();
         let as_of = self.clock.monotonic();
+        let age_max = belief.lasts(self.options.metadata_ttl);
         let meant = keys::meant(prefix, name).map_err(|kind| Error::name(kind, op, name))?;
         let (told, marked) = match meant {
             Meant::Chunk(_) => {
@@ -357,13 +386,13 @@ impl Shared {
                 // What is said of the object, or of the folder, is in the same place mostly.
                 let (asked, said) = futures::join!(
                     self.ask_about_part(op, prefix, &part),
-                    self.freshen(op, prefix, Want::One(&part)),
+                    self.freshen_older(op, prefix, Want::One(&part), age_max),
                 );
                 said?;
                 let asked = asked.map_err(|error| not_taken(op, name, error))?;
                 if asked.0.iter().any(|(_, there)| *there == There::Folder) {
                     let folder = [&part[..], b"/"].concat();
-                    self.freshen(op, prefix, Want::One(&folder)).await?;
+                    self.freshen_older(op, prefix, Want::One(&folder), age_max).await?;
                 }
                 asked
             }
@@ -408,7 +437,7 @@ impl Shared {
             }
             state.tree.prefix(op, parent)?
         };
-        match self.ask_about(op, (parent, name), &prefix).await? {
+        match self.ask_about(op, (parent, name), (&prefix, Belief::TimeToLive)).await? {
             Answer::Found(found) => Ok(found.is_some()),
             Answer::Elsewhere => Ok(true),
         }
@@ -505,10 +534,7 @@ impl Tree {
         belief: Belief,
     ) -> Known {
         let Some(folder) = self.folder(parent) else { return Known::Unknown };
-        let ttl = match belief {
-            Belief::TimeToLive | Belief::Listing => ttl,
-            Belief::Half => ttl / 2,
-        };
+        let ttl = belief.lasts(ttl);
         let window = folder.windows.covering(name);
         let is_absent = window.is_some_and(|window| now < window.as_of + ttl);
         let is_listed = |as_of| {

@@ -62,14 +62,25 @@ impl Shared {
         prefix: &Key,
         want: Want<'_>,
     ) -> Result<()> {
-        if !place::has_attributes(prefix) || self.is_known(prefix, want) {
+        self.freshen_older(op, prefix, want, self.options.metadata_ttl).await
+    }
+
+    /// As [`Shared::freshen`], also of what is older than `age_max`.
+    pub(in crate::bucket) async fn freshen_older(
+        &self,
+        op: &'static str,
+        prefix: &Key,
+        want: Want<'_>,
+        age_max: Duration,
+    ) -> Result<()> {
+        if !place::has_attributes(prefix) || self.is_known(prefix, want, age_max) {
             return Ok(());
         }
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };
         let came = self.clock.monotonic();
         let _turn = turn.lock().await;
         // Who had the turn before may have asked the same, be it in vain.
-        if self.is_known(prefix, want) {
+        if self.is_known(prefix, want, age_max) {
             return Ok(());
         }
         if let Some(error) = self.failed_since(op, prefix, came) {
@@ -111,19 +122,18 @@ impl Shared {
         }
     }
 
-    fn is_known(&self, prefix: &Key, want: Want<'_>) -> bool {
+    fn is_known(&self, prefix: &Key, want: Want<'_>, age_max: Duration) -> bool {
         let now = self.clock.monotonic();
-        let ttl = self.options.metadata_ttl;
         let mut state = self.state();
         let Some(books) = &mut state.tree.books else { return true };
         match want {
             Want::Form => false,
             Want::One(label) => {
-                books.get(prefix).is_some_and(|book| book.is_fresh(label, now, ttl))
+                books.get(prefix).is_some_and(|book| book.is_fresh(label, now, age_max))
             }
             Want::All => books.get(prefix).is_some_and(|book| {
-                let fresh = |sheet: &Sheet| sheet.as_of.is_some_and(|as_of| now < as_of + ttl);
-                let form = book.as_of.is_some_and(|as_of| now < as_of + ttl);
+                let fresh = |sheet: &Sheet| sheet.as_of.is_some_and(|as_of| now < as_of + age_max);
+                let form = book.as_of.is_some_and(|as_of| now < as_of + age_max);
                 match book.form {
                     Form::Unknown => false,
                     Form::Absent | Form::Foreign | Form::Whole(_) => form,
