@@ -60,12 +60,9 @@ impl Tenant {
     pub fn arrive(dir: &Path) -> io::Result<(Tenant, Arrived)> {
         runtime_dir::make()?;
         for _ in 0..ARRIVALS_MAX {
-            let path = place_of(dir);
-            let lock =
-                File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-            let tenant = Tenant { lock, dir: dir.to_owned(), is_theirs: false };
+            let tenant = Tenant::open(dir)?;
             let arrived = tenant.take()?;
-            if !is_at(&tenant.lock, &path)? {
+            if !is_at(&tenant.lock, &place_of(dir))? {
                 continue;
             }
             return Ok(match arrived {
@@ -73,7 +70,14 @@ impl Tenant {
                 Arrived::First => (tenant, arrived),
             });
         }
-        Err(io::Error::other("others unmount it again and again"))
+        Err(too_many())
+    }
+
+    fn open(dir: &Path) -> io::Result<Tenant> {
+        let mut options = File::options();
+        let lock =
+            options.read(true).write(true).create(true).truncate(false).open(place_of(dir))?;
+        Ok(Tenant { lock, dir: dir.to_owned(), is_theirs: false })
     }
 
     /// Waits for the lock: shared if there is a mount, else alone.
@@ -154,6 +158,23 @@ impl Tenant {
         let status = control::status(&self.dir).map_err(io::Error::other)?;
         Ok(noted(entry.device, status.pid))
     }
+}
+
+/// Nobody begins to mount at `dir`, together with others, until what is returned is dropped. Waits for who is about to.
+pub(crate) fn keep_from_mounting(dir: &Path) -> io::Result<Tenant> {
+    runtime_dir::make()?;
+    for _ in 0..ARRIVALS_MAX {
+        let tenant = Tenant::open(dir)?;
+        tenant.set(FlockOperation::LockShared)?;
+        if is_at(&tenant.lock, &place_of(dir))? {
+            return Ok(tenant);
+        }
+    }
+    Err(too_many())
+}
+
+fn too_many() -> io::Error {
+    io::Error::other("others unmount it again and again")
 }
 
 /// A mount, in words that are said of no other: the kernel gives device numbers again.

@@ -9,7 +9,7 @@ use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, silent};
 use crate::error::Error;
 use crate::status::Status;
-use crate::tenant::{Arrived, Tenant};
+use crate::tenant;
 use crate::users;
 use crate::working::{self, Working};
 
@@ -203,12 +203,13 @@ pub fn clear_dead(dir: &Path) -> bool {
 }
 
 /// As [`clear_dead`], while nobody mounts there: others may have seen that, too, and what they have made since lives.
-pub fn clear_dead_alone(dir: &Path) -> io::Result<()> {
-    let (tenant, arrived) = Tenant::arrive(dir)?;
-    if arrived == Arrived::First && clear_dead(dir) {
-        tenant.vacate();
+/// Does not wait for those whose mount it was.
+pub fn clear_dead_alone(dir: &Path) {
+    let lock = tenant::keep_from_mounting(dir);
+    if let Err(error) = &lock {
+        tracing::debug!(dir = %dir.display(), %error, "others may mount there meanwhile");
     }
-    Ok(())
+    clear_dead(dir);
 }
 
 /// Unmounts; programs that are just ending get a moment to close their files.

@@ -520,6 +520,10 @@ impl Namespace for Bucket {
         self.shared.carried(upload, noted).await
     }
 
+    fn is_to_go(&self, key: &Key) -> bool {
+        self.shared.carries.is_to_go(key)
+    }
+
     fn carried_all(&self) {
         self.shared.carried_all();
     }

@@ -30,7 +30,7 @@ use std::sync::Weak;
 
 use async_trait::async_trait;
 use base::{Attr, Ino, Name};
-use remote::Version;
+use remote::{Key, Version};
 
 /// A tree of named nodes with attributes and content.
 ///
@@ -47,7 +47,7 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// The attributes of `ino`, no older than the time to live.
     async fn attr(&self, ino: Ino) -> Result<Attr>;
 
-    /// Asks about the file `ino` anew, if what is known of it is not to be believed for long any more.
+    /// Asks anew about the file `ino`, and the folders above it, of which what is known is not to be believed for long any more.
     async fn look_again(&self, ino: Ino) -> Result<()> {
         let _ = ino;
         Ok(())
@@ -272,6 +272,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     async fn carried(&self, upload: &str, noted: Belongs) -> Result<Option<Belongs>> {
         let _ = upload;
         Ok(Some(noted))
+    }
+
+    /// Whether an earlier process removed the object `key`, which is in the bucket until that can be finished.
+    fn is_to_go(&self, key: &Key) -> bool {
+        let _ = key;
+        false
     }
 
     /// Nobody asks for what was [carried](Namespace::carried) any more.

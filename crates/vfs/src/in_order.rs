@@ -129,11 +129,13 @@ impl Vfs {
             && let Some(path) = self.namespace.path(file.ino())
             && let Some(place) = self.place_of(file, &path)
         {
-            let mut lost = self.lost.lock();
-            // Nothing comes last in a folder that is gone.
-            lost.retain(|(folder, _)| self.namespace.path(*folder).is_some());
-            lost.insert(place);
+            self.lost.lock().insert(place);
         }
+    }
+
+    /// If `gone` was a folder, nothing comes last there any more.
+    pub(crate) fn forget_losses(&self, gone: Ino) {
+        self.lost.lock().retain(|(folder, _)| *folder != gone);
     }
 
     /// The bucket has `file`.

@@ -142,9 +142,16 @@ impl Vfs {
         let holder = holder_of(&left.note.key);
         match self.uploader.find(&holder).await.map_err(Error::from) {
             Ok(None) => self.finish(left, course).await,
+            // He did come.
+            Ok(Some(_)) if self.namespace.is_to_go(&holder) => {
+                course.waits(left.note.key);
+                Ok(())
+            }
             Ok(Some(_)) => self.give_up(&left.staged, &left.note, HELD_BACK, course),
-            // Who may not list is not told either that there is none.
-            Err(error) if error.is_denied() => self.finish(left, course).await,
+            // Who may not list is not told either that there is none; and there is none whose key is too long.
+            Err(error) if error.is_denied() || error.is_unsupported() => {
+                self.finish(left, course).await
+            }
             Err(error) => {
                 tracing::warn!(key = %left.note.key, %error, "what an earlier mount left has to wait");
                 course.waits(left.note.key);

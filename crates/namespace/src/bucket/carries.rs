@@ -1,4 +1,4 @@
-//! What moves of earlier processes carried: which uploads, and where to.
+//! What moves of earlier processes carried: which uploads, and where to; and which removals have to wait.
 
 use std::collections::HashSet;
 
@@ -13,6 +13,9 @@ use crate::RecordId;
 pub(super) struct Carries {
     // A leaf: no other lock is taken under it.
     carries: Mutex<Vec<Carry>>,
+    /// Objects whose removal the store did not let us finish.
+    // A leaf, too.
+    removed: Mutex<HashSet<Key>>,
 }
 
 /// What one of them carried.
@@ -44,6 +47,16 @@ impl Carries {
     /// How many there are, in the order in which they were made.
     pub(super) fn len(&self) -> usize {
         self.carries.lock().len()
+    }
+
+    /// The removal of this object has to wait, if it is one.
+    pub(super) fn removal_waits(&self, key: Option<Key>) {
+        self.removed.lock().extend(key);
+    }
+
+    /// Whether the object was removed by an earlier process, and is in the bucket until that can be finished.
+    pub(super) fn is_to_go(&self, key: &Key) -> bool {
+        self.removed.lock().contains(key)
     }
 
     /// All of them; none are left.

@@ -94,7 +94,8 @@ impl Shared {
         while let Some((of, Begun { what, mut records, mut marks, uploads, maker })) = begun.next()
         {
             let counts = !matches!(what, What::Unlinked(_));
-            let route = what.first_route().filter(|_| !uploads.is_empty());
+            let (route, removed) = (what.first_route(), what.removed().cloned());
+            let route = route.filter(|_| !uploads.is_empty());
             let going = if route.is_some() { Going::Along { maker } } else { Going::Nothing };
             match self.finish((of, &going), what, &mut records).await {
                 Ok(copied) => {
@@ -112,13 +113,14 @@ impl Shared {
                 Err(error) => {
                     tracing::warn!(%error, "what an earlier mount began has to wait");
                     finished.waiting += 1;
-                    self.wait_for(route, uploads);
+                    self.wait_for((route, removed), uploads);
                     if error.kind == ErrorKind::Remote(RemoteErrorKind::Unavailable) {
                         // Each of the others would take as long to find that out, and the mount
                         // waits for us.
                         for (_, Begun { what, uploads, .. }) in begun.by_ref() {
                             finished.waiting += 1;
-                            self.wait_for(what.first_route(), uploads);
+                            let removed = what.removed().cloned();
+                            self.wait_for((what.first_route(), removed), uploads);
                         }
                     }
                 }
@@ -127,8 +129,9 @@ impl Shared {
         finished
     }
 
-    /// What goes along with a move that has to wait waits, too.
-    fn wait_for(&self, route: Option<Route>, uploads: HashSet<String>) {
+    /// What goes along with a move that has to wait waits, too, and of an object it is known that it is to go.
+    fn wait_for(&self, (route, removed): (Option<Route>, Option<Key>), uploads: HashSet<String>) {
+        self.carries.removal_waits(removed);
         if let Some(Route { from, to }) = route.filter(|_| !uploads.is_empty()) {
             self.carries.add(Carry { uploads, from, to, end: End::Waits });
         }
@@ -400,6 +403,22 @@ impl What {
     }
 
     /// The way of the first object that it moves.
+    /// The object that is removed, if it is no more than that.
+    fn removed(&self) -> Option<&Key> {
+        match self {
+            What::Remove(object) => Some(&object.key),
+            What::File(_)
+            | What::Folder { .. }
+            | What::Unlinked(_)
+            | What::Exchange { .. }
+            | What::Failed(_)
+            | What::MakeFolder { .. }
+            | What::RemoveFolder { .. }
+            | What::MakeObject(_)
+            | What::Renamed { .. } => None,
+        }
+    }
+
     fn first_route(&self) -> Option<Route> {
         match self {
             What::File(FileMove { from, to, .. })

@@ -51,7 +51,8 @@ impl Vfs {
 
     /// Removes an empty folder.
     pub async fn rmdir(self: Arc<Self>, parent: Ino, name: Name) -> Result<()> {
-        self.namespace.rmdir(parent, &name).await?;
+        let gone = self.namespace.rmdir(parent, &name).await?;
+        self.forget_losses(gone);
         Ok(())
     }
 
@@ -90,6 +91,7 @@ impl Vfs {
         match renamed {
             Ok(gone) => {
                 if let Some(gone) = gone {
+                    self.forget_losses(gone);
                     self.unname(gone);
                 }
                 // Under its new name it may be one for which others wait.

@@ -77,8 +77,7 @@ impl Vfs {
         Ok(())
     }
 
-    /// A truncation by name is in the bucket when it returns; one by an open file goes with its
-    /// close.
+    /// A truncation of what nobody writes is done as by who closes it; else it goes with their close.
     async fn truncate(self: &Arc<Self>, ino: Ino, size: u64) -> Result<Cut> {
         if self.options.file_bytes_max < size {
             return Err(Error::Call(Errno::EFBIG));
@@ -89,14 +88,10 @@ impl Vfs {
         let file = self.enter(ino).await?;
         let truncated = self.truncate_file(&file, size).await;
         self.files.leave(&file);
-        let by_name = !self.files.is_open(ino);
         let done = match truncated {
-            // Those who read it do not write it whole: what others do counts again.
-            Ok(Cut::Unchanged) if !by_name && !self.handles.is_written(&file) => {
-                self.restore(&file).map(|()| Cut::Unchanged)
-            }
-            // A cut that changed nothing leaves a clean file.
-            Ok(cut) if by_name => {
+            // Those who only read it close nothing for us. A cut that changed nothing leaves a clean file: what others
+            // do to that counts again.
+            Ok(cut) if !self.handles.is_written(&file) => {
                 self.close(&file).await.and_then(|()| self.restore(&file)).map(|()| cut)
             }
             other => other,

@@ -148,6 +148,22 @@ async fn truncation_by_name_is_in_the_bucket_when_it_returns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn truncation_by_name_is_in_the_bucket_when_it_returns_also_while_somebody_reads() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"0123456789"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let reader = world.open(ino, Access::Read).await;
+    for (size, want) in [(4, &b"0123"[..]), (0, b"")] {
+        let change = SetAttr { size: Some(size), ..SetAttr::default() };
+        world.vfs().set_attr(ino, change).await.unwrap();
+        assert_eq!(world.object("a").unwrap(), want);
+        assert_eq!(world.vfs().read(reader.handle, 0, 10).await.unwrap(), want);
+    }
+    world.vfs.release(reader.handle).unwrap();
+    assert_eq!(world.bucket.calls(Op::Put), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
     let world = World::new();
     world.bucket.insert(&Key::from("a"), vec![1; 300_000], Metadata::new());

@@ -1,5 +1,6 @@
 //! Buckets of which the store takes changes in some folders only.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use base::Ino;
@@ -115,6 +116,22 @@ async fn a_refusal_where_changes_are_taken_is_an_error_that_may_pass() {
     let again = bench.again();
     let team = again.ino(Ino::ROOT, "team").await;
     assert_eq!(again.lookup(team, "f").await.unwrap().attr.mode, 0o600);
+}
+
+#[tokio::test]
+async fn where_to_hide_what_is_removed_is_asked_once_while_the_store_does_not_answer() {
+    let bench = Bench::with_ledger(&Fake::new(), &Kept::default());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let try_write = move |prefix: Key| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let said = Err(Error::new(ErrorKind::Unavailable, "try", &prefix));
+        let answer: futures::future::BoxFuture<'_, _> = Box::pin(async move { said });
+        answer
+    };
+    bench.bucket.ask_before_changes(Box::new(try_write), Refusal::Known);
+    let hidden = bench.bucket.shared.hidden_beside(&Key::from("team/a/b/f"), "hidden").await;
+    assert_eq!((hidden, asked.load(Ordering::Relaxed)), (Key::from("hidden"), 1));
 }
 
 /// Who has one file open, and not all of it here.

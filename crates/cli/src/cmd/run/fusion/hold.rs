@@ -9,8 +9,8 @@ use super::log::named;
 /// How it is named: after the file that it holds back, as `--commit-last` has it.
 pub(super) const NAME: &str = ".exitcode.held";
 
-/// A file in the folder of a task that is open, and holds back what comes last there until it is closed. It is gone
-/// then, and in the bucket only if somebody synced the folder meanwhile.
+/// A file in the folder of a task that is open, and holds back what comes last there until it is removed: closed before,
+/// or left in the bucket, where it is if somebody synced the folder meanwhile, it says that the launcher was killed.
 ///
 /// The log will not do. In the folder of a job array's task the script writes it, too, and a close of that is one of the
 /// file.
@@ -25,7 +25,7 @@ impl Hold {
     /// Begins, in the folder `work`.
     pub(super) fn begin(work: &Path) -> io::Result<Hold> {
         let path = work.join(NAME);
-        // One that a launcher left behind, as when it was killed, is in the bucket already, and holds nothing back.
+        // One that a launcher left behind, as when it was killed, is not for this task.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(named(&path, &error));

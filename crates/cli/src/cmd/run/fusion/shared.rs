@@ -24,8 +24,7 @@ pub(super) struct Share {
 pub(super) fn clear(top: &Path, signals: &mut Signals) -> Result<()> {
     let there = top.to_owned();
     let cleared = signals.meanwhile(move || mount::clear_dead_alone(&there));
-    let cleared = cleared.context("told to end before a dead mount could be taken away")?;
-    cleared.with_context(|| format!("cannot take away the dead mount at {}", top.display()))
+    cleared.context("told to end before a dead mount could be taken away")
 }
 
 impl Share {
