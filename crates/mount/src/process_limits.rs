@@ -8,8 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 /// room for who asks how we are.
 const ALWAYS_OPEN: u64 = 448;
 
-/// One part of the others is for what waits for its upload, the rest for what programs have open and for the cache.
-const PENDING_PART: u64 = 2;
+/// Half of the others is for what programs have open and for the cache, and no more than this: the rest is for what waits
+/// for its upload.
+const OTHERS_MAX: u64 = 4096;
 
 /// Fewer would be uploaded one by one.
 const PENDING_MIN: usize = 16;
@@ -41,7 +42,11 @@ pub(crate) fn pending_files() -> usize {
 }
 
 fn share_of(files: Option<u64>) -> usize {
-    let share = files.map_or(u64::MAX, |files| files.saturating_sub(ALWAYS_OPEN) / PENDING_PART);
+    let rest_of = |files: u64| {
+        let free = files.saturating_sub(ALWAYS_OPEN);
+        free - (free / 2).min(OTHERS_MAX)
+    };
+    let share = files.map_or(u64::MAX, rest_of);
     usize::try_from(share).unwrap_or(usize::MAX).clamp(PENDING_MIN, vfs::PENDING_FILES)
 }
 
@@ -54,6 +59,7 @@ mod tests {
         for (files, want) in [
             (None, vfs::PENDING_FILES),
             (Some(1 << 20), vfs::PENDING_FILES),
+            (Some(20_000), 15_456),
             (Some(4096), 1824),
             (Some(1024), 288),
             (Some(20), PENDING_MIN),

@@ -27,7 +27,7 @@ impl PendingLimit {
         let now = self.now.load(Ordering::Relaxed);
         if self.max <= now {
             Crowd::Full
-        } else if self.max / 2 <= now {
+        } else if self.max - self.max / 4 <= now {
             Crowd::Many
         } else {
             Crowd::Few
@@ -47,7 +47,7 @@ impl PendingLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crowd {
     Few,
-    /// Half of those that may.
+    /// Three of four that may.
     Many,
     /// No more may.
     Full,
@@ -123,13 +123,14 @@ mod tests {
     use super::{Crowd, PendingLimit};
 
     #[test]
-    fn half_of_those_that_may_wait_are_many() {
+    fn three_of_four_that_may_wait_are_many() {
         let limit = PendingLimit::of(4);
         let mut before = 0;
         for (now, want) in [
             (0, Crowd::Few),
             (1, Crowd::Few),
-            (2, Crowd::Many),
+            (2, Crowd::Few),
+            (3, Crowd::Many),
             (4, Crowd::Full),
             (5, Crowd::Full),
             (3, Crowd::Many),
