@@ -8,16 +8,24 @@ use tokio::signal::unix::{SignalKind, signal};
 /// room for who asks how we are.
 const ALWAYS_OPEN: u64 = 448;
 
-/// Half of the others is for what programs have open and for the cache, and no more than this: the rest is for what waits
-/// for its upload.
-const OTHERS_MAX: u64 = 4096;
+/// One part of the others is for what waits for its upload, the rest for what programs have open and for the cache.
+const PENDING_PART: u64 = 2;
+
+/// Of what waits for its upload as an edit the version is open too that it is one of.
+const OPEN_EACH: u64 = 2;
+
+/// As many as all would need, if as many wait as ever may.
+const FILES_WANTED: u64 = ALWAYS_OPEN + PENDING_PART * OPEN_EACH * vfs::PENDING_FILES as u64;
 
 /// Fewer would be uploaded one by one.
 const PENDING_MIN: usize = 16;
 
 /// As many files, and as large ones, as we are allowed to ask for: a user's shell has lower limits, against programs that
-/// are out of hand.
+/// are out of hand. Who may have more than that takes as many open files as we ever need.
 pub(crate) fn raise() {
+    let wanted = getrlimit(Resource::Nofile).maximum.map(|maximum| maximum.max(FILES_WANTED));
+    // Not everybody may: then it stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: wanted, maximum: wanted });
     for resource in [Resource::Nofile, Resource::Fsize] {
         let limit = getrlimit(resource);
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -42,11 +50,7 @@ pub(crate) fn pending_files() -> usize {
 }
 
 fn share_of(files: Option<u64>) -> usize {
-    let rest_of = |files: u64| {
-        let free = files.saturating_sub(ALWAYS_OPEN);
-        free - (free / 2).min(OTHERS_MAX)
-    };
-    let share = files.map_or(u64::MAX, rest_of);
+    let share = files.map_or(u64::MAX, |files| files.saturating_sub(ALWAYS_OPEN) / PENDING_PART);
     usize::try_from(share).unwrap_or(usize::MAX).clamp(PENDING_MIN, vfs::PENDING_FILES)
 }
 
@@ -59,7 +63,6 @@ mod tests {
         for (files, want) in [
             (None, vfs::PENDING_FILES),
             (Some(1 << 20), vfs::PENDING_FILES),
-            (Some(20_000), 15_456),
             (Some(4096), 1824),
             (Some(1024), 288),
             (Some(20), PENDING_MIN),

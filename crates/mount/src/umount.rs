@@ -195,7 +195,14 @@ pub fn clear_dead(dir: &Path) -> bool {
     let ours = fuse::our_mount(dir).ok().filter(|entry| entry.owner == Some(own));
     // Whoever listens lives, be it that he does not answer: to ask his mount then would keep this process from ending.
     let is_deaf = |entry: &MountEntry| Asked::new(entry, "status").is_err();
-    if ours.as_ref().is_some_and(is_deaf) && fuse::is_dead(dir) {
+    // Who else clears it may have been faster, and others may have mounted anew.
+    let is_same =
+        |entry: &MountEntry| fuse::our_mount(dir).is_ok_and(|now| now.device == entry.device);
+    if let Some(entry) = &ours
+        && is_deaf(entry)
+        && fuse::is_dead(dir)
+        && is_same(entry)
+    {
         // What cannot be taken away is as dead as before.
         let _ = clear(dir, &mut |_| {});
     }

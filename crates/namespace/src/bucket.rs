@@ -108,6 +108,7 @@ use tokio::sync::{Notify, Semaphore};
 
 pub use self::allowed::{Refusal, TryWrite};
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
+pub use self::keys::KEY_BYTES_MAX;
 pub use self::left::LeftChange;
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns, Top};
 pub use self::recall::Shows;
@@ -460,6 +461,10 @@ impl Namespace for Bucket {
 
     fn attach(&self, users: Weak<dyn Users>) {
         assert!(self.shared.users.set(users).is_ok(), "a namespace has one file system above it");
+    }
+
+    fn is_aging(&self, ino: Ino) -> bool {
+        self.shared.is_aging(ino)
     }
 
     async fn look_again(&self, ino: Ino) -> Result<()> {

@@ -13,8 +13,8 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, LeftChange,
-    Refusal, Returns, Shows, Top, TryWrite, check_attributes,
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, KEY_BYTES_MAX,
+    LeftChange, Refusal, Returns, Shows, Top, TryWrite, check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
@@ -46,6 +46,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
 
     /// The attributes of `ino`, no older than the time to live.
     async fn attr(&self, ino: Ino) -> Result<Attr>;
+
+    /// Whether what is known of the file `ino` is not to be believed for long any more.
+    fn is_aging(&self, ino: Ino) -> bool {
+        let _ = ino;
+        false
+    }
 
     /// Asks anew about the file `ino`, and the folders above it, of which what is known is not to be believed for long any more.
     async fn look_again(&self, ino: Ino) -> Result<()> {

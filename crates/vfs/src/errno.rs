@@ -42,23 +42,13 @@ impl Error {
 
     /// Whether the store does not take it of these credentials.
     pub(crate) fn is_denied(&self) -> bool {
-        self.remote_kind() == Some(Remote::Denied)
-    }
-
-    /// Whether the store takes no such request of anybody, as of a key that is too long.
-    pub(crate) fn is_unsupported(&self) -> bool {
-        self.remote_kind() == Some(Remote::Unsupported)
-    }
-
-    /// What the store said to what was sent or fetched.
-    fn remote_kind(&self) -> Option<Remote> {
         match self {
-            Error::Transfer(transfer::Error::Remote(error)) => Some(error.kind),
+            Error::Transfer(transfer::Error::Remote(error)) => error.kind == Remote::Denied,
             Error::Transfer(transfer::Error::Store(_) | transfer::Error::Stopped)
             | Error::Namespace(_)
             | Error::Store(_)
             | Error::Call(_)
-            | Error::Conflict { .. } => None,
+            | Error::Conflict { .. } => false,
         }
     }
 

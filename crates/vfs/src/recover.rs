@@ -140,6 +140,10 @@ impl Vfs {
     /// to remove it.
     async fn finish_last(&self, left: Left, course: &mut Course) -> Result<()> {
         let holder = holder_of(&left.note.key);
+        if namespace::KEY_BYTES_MAX < holder.as_bytes().len() {
+            // Nobody has one.
+            return self.finish(left, course).await;
+        }
         match self.uploader.find(&holder).await.map_err(Error::from) {
             Ok(None) => self.finish(left, course).await,
             // He did come.
@@ -148,10 +152,8 @@ impl Vfs {
                 Ok(())
             }
             Ok(Some(_)) => self.give_up(&left.staged, &left.note, HELD_BACK, course),
-            // Who may not list is not told either that there is none; and there is none whose key is too long.
-            Err(error) if error.is_denied() || error.is_unsupported() => {
-                self.finish(left, course).await
-            }
+            // Who may not list is not told either that there is none.
+            Err(error) if error.is_denied() => self.finish(left, course).await,
             Err(error) => {
                 tracing::warn!(key = %left.note.key, %error, "what an earlier mount left has to wait");
                 course.waits(left.note.key);

@@ -13,6 +13,7 @@ use store::{Rest, Staged, Store};
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
+use crate::again::Again;
 use crate::errno::Result;
 use crate::failures::Failures;
 use crate::files::Files;
@@ -22,7 +23,7 @@ use crate::kernel::Kernel;
 use crate::last::Last;
 use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
-use crate::waiting::{Again, Later, PendingLimit, Relief};
+use crate::waiting::{Later, PendingLimit, Relief};
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -78,7 +79,7 @@ pub struct Vfs {
     pub(crate) handles: Handles,
     /// Small files that are fetched before they are opened.
     pub(crate) beside: Beside,
-    /// Files that were read for long and are looked at again when they are closed.
+    /// Files that may be opened again soon.
     pub(crate) again: Again,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,

@@ -1,10 +1,10 @@
-//! Who waits for his upload, who for room, and who for a look at his file.
+//! Who waits for his upload, and who for room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::backlog::Backlog;
 use crate::limit::{Allowance, DirtyLimit};
@@ -81,22 +81,6 @@ impl Later {
 impl Drop for Later {
     fn drop(&mut self) {
         self.limit.change(self.line.get_mut().len(), 0);
-    }
-}
-
-/// Files that are looked at again at a time.
-const LOOKS_MAX: usize = 8;
-
-/// What those share who look at files again.
-#[derive(Debug)]
-pub(crate) struct Again {
-    /// Who looks at one holds one.
-    pub(crate) turns: Arc<Semaphore>,
-}
-
-impl Default for Again {
-    fn default() -> Again {
-        Again { turns: Arc::new(Semaphore::new(LOOKS_MAX)) }
     }
 }
 

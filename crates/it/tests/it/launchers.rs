@@ -243,6 +243,27 @@ fn tasks_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
 }
 
 #[test]
+fn who_clears_a_dead_mount_does_not_wait_for_the_tasks_that_used_it() {
+    let bucket = MinIo::shared().bucket();
+    let mut host = Host::of(&bucket).shared();
+    let steps = [host.say("at-work"), host.hear("go")];
+    let mut task = host.start(&bucket, &steps.join("\n"));
+    host.await_word("at-work");
+    let daemon = format!("kill -KILL $(pgrep -of 'detach.* {}$')", host.top.display());
+    run(Command::new("sh").args(["-c", &daemon]), WITHIN).ok();
+    let mut look = Command::new("stat");
+    let mut look = host.world.inside(look.arg(&host.top));
+    wait::until("nobody to answer there", WITHIN, || !run(&mut look, WITHIN).status.success());
+    host.variables.clear();
+    let said = run(&mut host.task(&bucket, "echo x > out"), WITHIN);
+    assert_eq!(said.status.code(), Some(0), "{}", said.report());
+    assert_eq!(bucket.get("out").as_deref(), Some(&b"x\n"[..]));
+    host.tell("go");
+    assert_eq!(task.wait().unwrap().code(), Some(174), "it has lost its mount");
+    host.await_daemons();
+}
+
+#[test]
 fn tasks_of_an_ordinary_user_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
     let bucket = MinIo::shared().bucket();
     check(&bucket, &Host::of_user(&bucket).shared(), Seen::Yes);

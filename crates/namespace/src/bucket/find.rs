@@ -262,13 +262,22 @@ impl Shared {
         }
     }
 
+    /// Whether more than half of the time to live is over for what is known of the file `ino`.
+    pub(super) fn is_aging(&self, ino: Ino) -> bool {
+        let ttl = self.options.metadata_ttl;
+        if ttl.is_zero() {
+            // Nobody would believe what is told.
+            return false;
+        }
+        let (now, half) = (self.clock.monotonic(), Belief::Ahead.lasts(ttl));
+        let mut state = self.state();
+        let node = state.uncounted().tree.node(ino);
+        node.is_some_and(|node| !node.unpublished() && !node.fresh(now, half))
+    }
+
     /// Has what is on the way to `ino` looked at before it is time for that, and `ino`: who goes there soon finds it
     /// fresh.
     pub(super) async fn look_again(self: &Arc<Self>, op: &'static str, ino: Ino) -> Result<()> {
-        if self.options.metadata_ttl.is_zero() {
-            // Nobody would believe it.
-            return Ok(());
-        }
         let (mut way, mut at) = (Vec::new(), ino);
         {
             let state = self.state();

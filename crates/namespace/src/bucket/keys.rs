@@ -23,7 +23,7 @@ use super::escape;
 use crate::ErrorKind;
 
 /// The longest key that every store takes.
-pub(super) const KEY_BYTES_MAX: usize = 1024;
+pub const KEY_BYTES_MAX: usize = 1024;
 
 /// What the parts of hidden keys begin with.
 pub(super) const RESERVED: &[u8] = b".quayfs-";

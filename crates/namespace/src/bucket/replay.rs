@@ -402,7 +402,6 @@ impl What {
         What::Folder { route, above, phase: Phase::Copying, cargo: Cargo::default() }
     }
 
-    /// The way of the first object that it moves.
     /// The object that is removed, if it is no more than that.
     fn removed(&self) -> Option<&Key> {
         match self {
@@ -419,6 +418,7 @@ impl What {
         }
     }
 
+    /// The way of the first object that it moves.
     fn first_route(&self) -> Option<Route> {
         match self {
             What::File(FileMove { from, to, .. })

@@ -20,6 +20,8 @@ impl Vfs {
     /// Makes a folder.
     pub async fn mkdir(self: Arc<Self>, parent: Ino, name: Name, node: NewNode) -> Result<Attr> {
         let entry = self.namespace.mkdir(parent, &name, node).await?;
+        // Others may have removed one of that path before: its number is the same.
+        self.forget_losses(entry.attr.ino);
         self.hand_out(entry.attr)
     }
 

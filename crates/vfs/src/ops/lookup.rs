@@ -92,7 +92,8 @@ impl Vfs {
             // Those who only read it close nothing for us. A cut that changed nothing leaves a clean file: what others
             // do to that counts again.
             Ok(cut) if !self.handles.is_written(&file) => {
-                self.close(&file).await.and_then(|()| self.restore(&file)).map(|()| cut)
+                let closed = self.close(&file).await.and_then(|()| file.check_not_lost());
+                closed.and_then(|()| self.restore(&file)).map(|()| cut)
             }
             other => other,
         };

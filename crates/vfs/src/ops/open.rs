@@ -79,6 +79,7 @@ impl Vfs {
         };
         if access == Access::Read {
             self.look_beside(&file);
+            self.looks_while_used(ino);
             self.check_restored(ino, opened).await?;
         }
         Ok(opened)
@@ -203,7 +204,7 @@ impl Vfs {
         } else {
             self.retire(&file);
             if let Some(opened) = read_since {
-                self.look_again(file.ino(), opened);
+                self.looks_after_use(file.ino(), opened);
             }
         }
         Ok(())

@@ -58,6 +58,35 @@ async fn what_was_open_for_a_moment_costs_no_more_than_the_moment() {
 }
 
 #[tokio::test]
+async fn who_opens_a_file_again_and_again_does_not_wait_in_between() {
+    let world = World::new();
+    for key in ["d/a", "d/b"] {
+        world.bucket.insert(&Key::from(key), "bytes", Metadata::new());
+    }
+    let ino = world.walk().await;
+    let dir = world.lookup("d").await;
+    let other = world.vfs().lookup(dir, name("b")).await.unwrap().ino;
+    world.closed_after(ino, Duration::ZERO).await;
+    world.later(METADATA_TTL * 3 / 4);
+    let before = world.bucket.calls_total();
+    world.closed_after(other, Duration::ZERO).await;
+    assert_eq!(world.bucket.calls_total(), before, "it is opened for the first time");
+    let gate = world.bucket.hold(Op::Head);
+    for _ in 0..3 {
+        world.closed_after(ino, Duration::ZERO).await;
+    }
+    let heads = world.bucket.calls(Op::Head);
+    drop(gate);
+    world.closed_after(ino, Duration::ZERO).await;
+    assert_eq!(world.bucket.calls(Op::Head), heads, "it is looked at once");
+    assert!(before < world.bucket.calls_total());
+    world.later(METADATA_TTL * 3 / 4);
+    let looked = world.bucket.calls_total();
+    world.walk().await;
+    assert_eq!(world.bucket.calls_total(), looked);
+}
+
+#[tokio::test]
 async fn a_file_that_is_closed_does_not_have_the_next_one_asked_for_with_its_neighbours() {
     let world = World::new();
     for key in ["a", "b"] {
