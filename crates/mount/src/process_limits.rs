@@ -8,24 +8,16 @@ use tokio::signal::unix::{SignalKind, signal};
 /// room for who asks how we are.
 const ALWAYS_OPEN: u64 = 448;
 
-/// One part of the others is for what waits for its upload, the rest for what programs have open and for the cache.
+/// One part of the others is for what waits for its upload, the rest for what programs have open and for the cache, as are
+/// the versions that edits are of.
 const PENDING_PART: u64 = 2;
-
-/// Of what waits for its upload as an edit the version is open too that it is one of.
-const OPEN_EACH: u64 = 2;
-
-/// As many as all would need, if as many wait as ever may.
-const FILES_WANTED: u64 = ALWAYS_OPEN + PENDING_PART * OPEN_EACH * vfs::PENDING_FILES as u64;
 
 /// Fewer would be uploaded one by one.
 const PENDING_MIN: usize = 16;
 
 /// As many files, and as large ones, as we are allowed to ask for: a user's shell has lower limits, against programs that
-/// are out of hand. Who may have more than that takes as many open files as we ever need.
+/// are out of hand.
 pub(crate) fn raise() {
-    let wanted = getrlimit(Resource::Nofile).maximum.map(|maximum| maximum.max(FILES_WANTED));
-    // Not everybody may: then it stays as it is.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: wanted, maximum: wanted });
     for resource in [Resource::Nofile, Resource::Fsize] {
         let limit = getrlimit(resource);
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
