@@ -40,6 +40,7 @@ mod pins;
 mod publishing;
 mod recover;
 mod relief;
+mod reopened;
 mod restore;
 mod set_id;
 mod source;

@@ -13,7 +13,6 @@ use store::{Rest, Staged, Store};
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
-use crate::again::Again;
 use crate::errno::Result;
 use crate::failures::Failures;
 use crate::files::Files;
@@ -23,6 +22,7 @@ use crate::kernel::Kernel;
 use crate::last::Last;
 use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
+use crate::reopened::Again;
 use crate::waiting::{Later, PendingLimit, Relief};
 
 /// What a file system is made of and bounded by.
