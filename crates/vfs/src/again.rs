@@ -32,12 +32,13 @@ impl Vfs {
         if !self.namespace.is_aging(ino) || !self.again.begin(ino) {
             return;
         }
-        let vfs = Arc::clone(self);
+        // Does not keep the file system.
+        let (namespace, again) = (Arc::clone(&self.namespace), Arc::clone(&self.again));
         self.runtime.spawn(async move {
-            if let Err(error) = vfs.namespace.look_again(ino).await {
+            if let Err(error) = namespace.look_again(ino).await {
                 tracing::debug!(%ino, %error, "a file in use was not looked at again");
             }
-            vfs.again.end(ino);
+            again.end(ino);
         });
     }
 }

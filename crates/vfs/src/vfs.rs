@@ -80,7 +80,7 @@ pub struct Vfs {
     /// Small files that are fetched before they are opened.
     pub(crate) beside: Beside,
     /// Files that may be opened again soon.
-    pub(crate) again: Again,
+    pub(crate) again: Arc<Again>,
     /// Uploads that nobody waits for.
     pub(crate) later: Later,
     /// Writers that wait for room.
@@ -182,7 +182,7 @@ impl Vfs {
             files: Files::default(),
             handles: Handles::default(),
             beside: Beside::default(),
-            again: Again::default(),
+            again: Arc::default(),
             failures: Failures::default(),
             lost: Mutex::default(),
             unheard: Mutex::default(),
