@@ -299,6 +299,29 @@ async fn what_comes_last_waits_where_nobody_tells_what_holds_it_back_unless_no_k
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_lost_in_a_folder_is_nothing_to_the_one_that_is_made_in_its_place() {
+    let world = World::new();
+    let dir = world.folder("d").await;
+    world.bucket.insert(&Key::from("d/f"), "longer than the edit", Metadata::new());
+    let ino = world.vfs().lookup(dir, name("f")).await.unwrap().ino;
+    world.overwrite(ino, b"ours").await;
+    world.put_elsewhere("d/f");
+    world.settled().await;
+    let told = world.vfs.drain().await;
+    assert!(told.len() == 1 && told[0].next == Next::Lost, "{told:?}");
+    for file in ["f", "old"] {
+        world.vfs().unlink(dir, name(file)).await.unwrap();
+    }
+    world.vfs().rmdir(Ino::ROOT, name("d")).await.unwrap();
+    world.vfs.forget(dir, 1);
+    let again = world.vfs().mkdir(Ino::ROOT, name("d"), NODE).await.unwrap().ino;
+    assert_eq!(again, dir, "numbers are made of paths");
+    world.closed_in(again, "done", b"0").await;
+    world.settled().await;
+    assert_eq!(world.object("d/done").unwrap(), &b"0"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_fails_keeps_back_what_comes_last() {
     let world = World::new();
     world.closed("done", b"0").await;
