@@ -4,8 +4,10 @@
 
 mod closes;
 mod last;
+mod next_life;
 mod removed;
 mod renamed;
 mod rig;
 mod times;
+mod told;
 mod versions;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Budget, Clock, HandleId, Ino, Metrics, Name, Rng, Timestamp};
+use base::{Budget, Clock, Errno, HandleId, Ino, Metrics, Name, Rng, Timestamp};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -17,12 +17,12 @@ use namespace::{
 };
 use parking_lot::Mutex;
 use remote::fake::{Fake, Gate};
-use remote::{Key, Remote};
+use remote::{Key, Metadata, Remote};
 use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions};
+use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions, errno};
 
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
 pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
@@ -30,6 +30,12 @@ pub(crate) const ME: u32 = 100;
 
 /// Longer than uploads wait for more to come.
 pub(crate) const A_WHILE: Duration = Duration::from_secs(2);
+
+/// What is left of a process that dies ends within this.
+const OVER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Looks at what has to happen.
+pub(crate) const MANY_LOOKS: usize = 1_000_000;
 
 /// A clock that stands still until it is moved; who sleeps waits for that.
 #[derive(Debug)]
@@ -293,8 +299,33 @@ impl World {
     }
 
     /// The process dies, and another one finds what it left.
+    /// Another program writes the object.
+    pub(crate) fn put_elsewhere(&self, key: &str) {
+        self.bucket.insert(&Key::from(key), "theirs", Metadata::new());
+    }
+
+    /// A folder that is there because something is in it.
+    pub(crate) async fn folder(&self, folder: &str) -> Ino {
+        self.put_elsewhere(&format!("{folder}/old"));
+        self.vfs().lookup(Ino::ROOT, name(folder)).await.unwrap().ino
+    }
+
+    pub(crate) async fn fsync_fails(&self, folder: Ino) -> Errno {
+        errno(&self.vfs().fsync_dir(folder).await.unwrap_err())
+    }
+
+    pub(crate) async fn has(&self, file: &str) -> bool {
+        self.vfs().lookup(Ino::ROOT, name(file)).await.is_ok()
+    }
+
     pub(crate) async fn dies(self) -> (World, vfs::Recovered) {
-        assert_eq!(Arc::strong_count(&self.vfs), 1, "nothing of it goes on");
+        // Who hands out what is due has it for a moment, whenever a file becomes due.
+        let over = async {
+            while Arc::strong_count(&self.vfs) != 1 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(OVER_WITHIN, over).await.expect("nothing of it goes on");
         self.buried().rise().await
     }
 
