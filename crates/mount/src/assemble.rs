@@ -52,7 +52,7 @@ impl Common {
             .map_err(|source| Error::State { dir: config.state_dir.clone(), source })?;
         notices.extend(store.set_aside().map(|path| Notice::Damaged(path.to_owned())));
         let (budget, nodes) = (Budget::new(config.memory_bytes_max), Shares::of(NODES_MAX));
-        let pending = PendingLimit::of(process_limits::pending_files());
+        let pending = process_limits::pending_limit();
         let sizes = Sizes::new(config.part_bytes, config.memory_bytes_max);
         Ok(Common { clock, metrics, store, budget, nodes, pending, sizes })
     }

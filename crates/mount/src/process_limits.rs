@@ -1,16 +1,22 @@
 //! What the system lets this process have.
 
+use std::sync::Arc;
+
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use vfs::PendingLimit;
 
 /// Files that we have open whoever waits: connections, what is under way to the store, files that are made ahead, and
 /// room for who asks how we are.
 const ALWAYS_OPEN: u64 = 448;
 
-/// One part of the others is for what waits for its upload, the rest for what programs have open and for the cache, as are
-/// the versions that edits are of.
-const PENDING_PART: u64 = 2;
+/// Of the others what waits for its upload leaves so many to what programs have open and to the cache, or half where that
+/// is less.
+const OTHERS: u64 = 4096;
+
+/// With more than seven of eight of them open, whatever for, nothing is added to what waits.
+const SPARE_PART: u64 = 8;
 
 /// Fewer would be uploaded one by one.
 const PENDING_MIN: usize = 16;
@@ -36,30 +42,37 @@ pub(crate) fn outlive(runtime: &Runtime) {
     }
 }
 
-/// Files that may wait for their upload, of all buckets; to be asked when the limit is raised.
-pub(crate) fn pending_files() -> usize {
-    share_of(getrlimit(Resource::Nofile).current)
+/// What may wait for its upload, of all buckets; to be asked when the limit is raised.
+pub(crate) fn pending_limit() -> Arc<PendingLimit> {
+    let (pending, open) = shares_of(getrlimit(Resource::Nofile).current);
+    PendingLimit::of(pending, open)
 }
 
-fn share_of(files: Option<u64>) -> usize {
-    let share = files.map_or(u64::MAX, |files| files.saturating_sub(ALWAYS_OPEN) / PENDING_PART);
-    usize::try_from(share).unwrap_or(usize::MAX).clamp(PENDING_MIN, vfs::PENDING_FILES)
+/// How many files may wait, and how many may be open for that, where this process may have `files` open.
+fn shares_of(files: Option<u64>) -> (usize, usize) {
+    let files = files.unwrap_or(u64::MAX).saturating_sub(ALWAYS_OPEN);
+    let pending = files - OTHERS.min(files / 2);
+    let open = files - files / SPARE_PART;
+    let [pending, open] =
+        [pending, open].map(|share| usize::try_from(share).unwrap_or(usize::MAX).max(PENDING_MIN));
+    (pending.min(vfs::PENDING_FILES), open)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PENDING_MIN, share_of};
+    use super::{PENDING_MIN, shares_of};
 
     #[test]
     fn who_may_have_few_files_open_has_fewer_waiting() {
         for (files, want) in [
-            (None, vfs::PENDING_FILES),
-            (Some(1 << 20), vfs::PENDING_FILES),
-            (Some(4096), 1824),
-            (Some(1024), 288),
-            (Some(20), PENDING_MIN),
+            (Some(1 << 20), (vfs::PENDING_FILES, 917_112)),
+            (Some(20_000), (15_456, 17_108)),
+            (Some(4096), (1824, 3192)),
+            (Some(1024), (288, 504)),
+            (Some(20), (PENDING_MIN, PENDING_MIN)),
         ] {
-            assert_eq!(share_of(files), want, "{files:?}");
+            assert_eq!(shares_of(files), want, "{files:?}");
         }
+        assert_eq!(shares_of(None).0, vfs::PENDING_FILES);
     }
 }

@@ -44,10 +44,17 @@ impl AsFd for BackingFile {
     }
 }
 
+impl Drop for BackingFile {
+    fn drop(&mut self) {
+        self.disk.closed();
+    }
+}
+
 impl BackingFile {
     /// Takes over an open file.
     pub(crate) fn new(file: File, disk: Arc<Disk>) -> io::Result<BackingFile> {
         let inode = file.metadata()?.ino();
+        disk.opened();
         Ok(BackingFile { file, inode, disk })
     }
 

@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::ByteRange;
 use rustix::buffer::spare_capacity;
@@ -14,6 +15,8 @@ use rustix::io::Errno;
 /// The local disk.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
+    /// Backing files that this process has open.
+    open: AtomicUsize,
     #[cfg(feature = "testing")]
     faults: Option<std::sync::Arc<crate::faulty_disk::Faults>>,
 }
@@ -31,7 +34,22 @@ impl Disk {
     /// The disk with faults that a test sets.
     #[cfg(feature = "testing")]
     pub(crate) fn faulty(faults: std::sync::Arc<crate::faulty_disk::Faults>) -> Disk {
-        Disk { faults: Some(faults) }
+        Disk { faults: Some(faults), ..Disk::default() }
+    }
+
+    /// How many backing files are open.
+    pub(crate) fn open_files(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// A backing file is open.
+    pub(crate) fn opened(&self) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A backing file that was open is not any more.
+    pub(crate) fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Makes `path` and what is above it, for nobody else to see.

@@ -153,6 +153,11 @@ impl Store {
         &self.shared.owners
     }
 
+    /// How many files of the state folder are open here that have bytes of a file: each is a descriptor of this process.
+    pub fn open_files(&self) -> usize {
+        self.shared.ground.disk.open_files()
+    }
+
     /// The time that the store goes by.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         self.shared.ground.clock()

@@ -44,6 +44,23 @@ fn an_upload_turns_the_staged_file_into_the_cached_one() {
 }
 
 #[test]
+fn what_is_open_is_counted_until_it_is_closed() {
+    let folder = Folder::new();
+    let store = folder.open();
+    assert_eq!(store.open_files(), 0);
+    let staged = store.stage(b"note", Base::Empty).unwrap();
+    assert_eq!(store.open_files(), 1);
+    write(&staged, &[], 0, b"hello");
+    let sealed = staged.seal().unwrap();
+    // What is overwritten is kept beside it until it is uploaded.
+    write(&staged, &[], 0, b"HELLO");
+    assert_eq!(store.open_files(), 2);
+    drop(sealed);
+    drop(staged);
+    assert_eq!(store.open_files(), 0);
+}
+
+#[test]
 fn an_empty_file_can_be_published() {
     let folder = Folder::new();
     let store = folder.open();

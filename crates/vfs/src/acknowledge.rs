@@ -68,10 +68,14 @@ impl Vfs {
         }
     }
 
+    fn crowd(&self) -> Crowd {
+        self.options.pending_limit.crowd(self.store.open_files())
+    }
+
     /// How long the upload of `file`, which was closed, waits.
     pub(crate) fn delay_of(&self, file: &File) -> Duration {
         let comes = if self.comes_last(file) { Comes::Last } else { Comes::Anyhow };
-        shortened(self.upload_delay(), self.options.pending_limit.crowd(), comes)
+        shortened(self.upload_delay(), self.crowd(), comes)
     }
 
     /// Whether uploads need not wait for all of the upload delay.
@@ -83,7 +87,7 @@ impl Vfs {
     async fn acknowledge(self: &Arc<Self>, file: &Arc<File>) -> Result<()> {
         // One that comes last does not come before its turn for that. What is barred fails there, for who closes it
         // to hear.
-        let is_full = self.options.pending_limit.crowd() == Crowd::Full && !self.comes_last(file);
+        let is_full = self.crowd() == Crowd::Full && !self.comes_last(file);
         if is_full || self.is_barred(file) {
             return self.commit_apart(file).await;
         }

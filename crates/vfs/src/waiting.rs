@@ -9,29 +9,25 @@ use tokio::sync::Notify;
 use crate::backlog::Backlog;
 use crate::limit::{Allowance, DirtyLimit};
 
-/// How many files may wait for their upload, in all file systems that share it: each is an open file of the process.
+/// How many files may wait for their upload, in all file systems that share it: each is an open file of the process, and
+/// may be up to three, with the version that it is an edit of, and what is kept of the version that is to be uploaded.
 #[derive(Debug)]
 pub struct PendingLimit {
     max: usize,
+    open_max: usize,
     now: AtomicUsize,
 }
 
 impl PendingLimit {
-    /// So many, and none so far.
-    pub fn of(max: usize) -> Arc<PendingLimit> {
-        Arc::new(PendingLimit { max, now: AtomicUsize::new(0) })
+    /// So many, and none so far; no more are added while the store they share has `open_max` files open.
+    pub fn of(max: usize, open_max: usize) -> Arc<PendingLimit> {
+        Arc::new(PendingLimit { max, open_max, now: AtomicUsize::new(0) })
     }
 
-    /// How many wait, of those that may.
-    pub(crate) fn crowd(&self) -> Crowd {
+    /// How many wait, of those that may, where the store has `open` files open.
+    pub(crate) fn crowd(&self, open: usize) -> Crowd {
         let now = self.now.load(Ordering::Relaxed);
-        if self.max <= now {
-            Crowd::Full
-        } else if self.max - self.max / 4 <= now {
-            Crowd::Many
-        } else {
-            Crowd::Few
-        }
+        Crowd::of(now, self.max).max(Crowd::of(open, self.open_max))
     }
 
     fn change(&self, before: usize, after: usize) {
@@ -44,13 +40,25 @@ impl PendingLimit {
 }
 
 /// How many files wait for their upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Crowd {
     Few,
     /// Three of four that may.
     Many,
     /// No more may.
     Full,
+}
+
+impl Crowd {
+    fn of(now: usize, max: usize) -> Crowd {
+        if max <= now {
+            Crowd::Full
+        } else if max - max / 4 <= now {
+            Crowd::Many
+        } else {
+            Crowd::Few
+        }
+    }
 }
 
 /// What hands out shares with those who push.
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn three_of_four_that_may_wait_are_many() {
-        let limit = PendingLimit::of(4);
+        let limit = PendingLimit::of(4, usize::MAX);
         let mut before = 0;
         for (now, want) in [
             (0, Crowd::Few),
@@ -121,8 +129,19 @@ mod tests {
             (0, Crowd::Few),
         ] {
             limit.change(before, now);
-            assert_eq!(limit.crowd(), want, "{now}");
+            assert_eq!(limit.crowd(0), want, "{now}");
             before = now;
         }
+    }
+
+    #[test]
+    fn few_that_wait_are_many_where_nearly_as_many_files_are_open_as_may_be() {
+        let limit = PendingLimit::of(4, 100);
+        limit.change(0, 1);
+        for (open, want) in [(74, Crowd::Few), (75, Crowd::Many), (100, Crowd::Full)] {
+            assert_eq!(limit.crowd(open), want, "{open}");
+        }
+        limit.change(1, 4);
+        assert_eq!(limit.crowd(0), Crowd::Full);
     }
 }

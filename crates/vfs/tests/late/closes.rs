@@ -6,6 +6,7 @@ use base::Ino;
 use quayfs_vfs as vfs;
 use quayfs_vfs::Access;
 use remote::fake::Op;
+use remote::{Key, Metadata};
 
 use crate::rig::{A_WHILE, ME, Setup, World, name};
 
@@ -65,7 +66,7 @@ async fn with_a_long_delay_nothing_is_uploaded_before_somebody_waits_for_it() {
 async fn where_no_more_may_wait_in_all_buckets_together_a_close_waits_for_its_own() {
     let setup = Setup {
         upload_delay: Duration::from_hours(1),
-        pending_limit: vfs::PendingLimit::of(3),
+        pending_limit: vfs::PendingLimit::of(3, usize::MAX),
         ..Setup::default()
     };
     let (one, other) = (World::with(setup.clone()), World::with(setup));
@@ -87,6 +88,24 @@ async fn where_no_more_may_wait_in_all_buckets_together_a_close_waits_for_its_ow
         one.clock.advance(Duration::from_hours(2));
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_more_files_may_be_open_a_close_waits_for_its_upload() {
+    let setup = Setup {
+        upload_delay: Duration::from_hours(1),
+        pending_limit: vfs::PendingLimit::of(100, 3),
+        ..Setup::default()
+    };
+    let world = World::with(setup);
+    world.bucket.insert(&Key::from("old"), "longer than the edit", Metadata::new());
+    let old = world.vfs().lookup(Ino::ROOT, name("old")).await.unwrap().ino;
+    world.closed("a", b"1").await;
+    assert_eq!(world.object("a"), None);
+    // It holds the version that it is an edit of.
+    world.overwrite(old, b"SHORT").await;
+    assert_eq!(world.object("old").unwrap(), &b"SHORTr than the edit"[..]);
+    assert_eq!(world.object("a"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

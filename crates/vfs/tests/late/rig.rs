@@ -137,7 +137,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Setup {
         let (upload_delay, dirty_limit) = (vfs::UPLOAD_DELAY, DirtyLimit::default());
-        let pending_limit = vfs::PendingLimit::of(vfs::PENDING_FILES);
+        let pending_limit = vfs::PendingLimit::of(vfs::PENDING_FILES, usize::MAX);
         Setup { upload_delay, pending_limit, dirty_limit, last: Some("done") }
     }
 }

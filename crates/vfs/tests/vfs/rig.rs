@@ -96,7 +96,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         commit: Commit::Close,
         dirty_limit: DirtyLimit::default(),
         upload_delay: vfs::UPLOAD_DELAY,
-        pending_limit: vfs::PendingLimit::of(vfs::PENDING_FILES),
+        pending_limit: vfs::PendingLimit::of(vfs::PENDING_FILES, usize::MAX),
         last: Last::default(),
         learned: Arc::default(),
     };

@@ -284,7 +284,7 @@ pub(crate) fn file_system(
         commit,
         dirty_limit,
         upload_delay: quayfs_vfs::UPLOAD_DELAY,
-        pending_limit: quayfs_vfs::PendingLimit::of(quayfs_vfs::PENDING_FILES),
+        pending_limit: quayfs_vfs::PendingLimit::of(quayfs_vfs::PENDING_FILES, usize::MAX),
         last: Last::default(),
         learned: Arc::default(),
     };
