@@ -29,16 +29,17 @@ impl Vfs {
     /// Has the bucket asked about the file `ino`, and what is above it, if what is known of it is not to be believed for
     /// long any more.
     fn look_again(self: &Arc<Self>, ino: Ino) {
-        if !self.namespace.is_aging(ino) || !self.again.begin(ino) {
+        if !self.namespace.is_aging(ino) {
             return;
         }
+        let Some(turn) = self.again.begin(ino) else { return };
         // Does not keep the file system.
-        let (namespace, again) = (Arc::clone(&self.namespace), Arc::clone(&self.again));
+        let namespace = Arc::clone(&self.namespace);
         self.runtime.spawn(async move {
             if let Err(error) = namespace.look_again(ino).await {
                 tracing::debug!(%ino, %error, "a file in use was not looked at again");
             }
-            again.end(ino);
+            drop(turn);
         });
     }
 }

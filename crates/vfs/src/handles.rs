@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Errno, HandleId};
@@ -29,6 +29,9 @@ pub(crate) struct Handle {
     pub(crate) kind: Kind,
     /// When it was opened, on the monotonic clock.
     pub(crate) opened: Duration,
+    /// Whether a close of it has begun. There may be no other to come: the kernel tells of the last one's end only
+    /// after the program has gone on.
+    pub(crate) closes: AtomicBool,
 }
 
 /// All open files and folders of a mount.
@@ -67,6 +70,14 @@ impl Handles {
     pub(crate) fn is_written(&self, file: &Arc<File>) -> bool {
         let files = self.files.read();
         files.values().any(|handle| handle.access.writes() && Arc::ptr_eq(&handle.file, file))
+    }
+
+    /// Whether someone has `file` open for writing whose close is sure to come.
+    pub(crate) fn is_to_be_closed(&self, file: &Arc<File>) -> bool {
+        let is_to_come =
+            |handle: &Handle| handle.access.writes() && !handle.closes.load(Ordering::SeqCst);
+        let files = self.files.read();
+        files.values().any(|handle| is_to_come(handle) && Arc::ptr_eq(&handle.file, file))
     }
 
     /// How often `file` is open for writing.

@@ -59,8 +59,9 @@ impl Carries {
         self.removed.lock().contains(key)
     }
 
-    /// All of them; none are left.
+    /// All of them; none are left, and nobody asks any more what was removed.
     pub(super) fn take_all(&self) -> Vec<Carry> {
+        self.removed.lock().clear();
         std::mem::take(&mut *self.carries.lock())
     }
 }

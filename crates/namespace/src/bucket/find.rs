@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FileKind, Ino, Name};
-use futures::future;
+use futures::{StreamExt, stream};
 use remote::{ErrorKind as RemoteErrorKind, Key, ListOrder};
 
 use super::answers::is_unanswered;
@@ -28,6 +28,9 @@ pub(super) const SOON_MIN: Duration = Duration::from_secs(1);
 
 /// How often a folder that is moved while the bucket is asked about it is asked about anew.
 pub(super) const MOVES_MAX: usize = 4;
+
+/// Names of one path that are looked at ahead at a time.
+const LOOKS_AHEAD_MAX: usize = 8;
 
 /// What is known of a name without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,8 +294,12 @@ impl Shared {
         if at != Ino::ROOT {
             return Ok(());
         }
-        let looks = way.iter().map(|(parent, name)| self.look(op, (*parent, name), Belief::Ahead));
-        future::try_join_all(looks).await.map(|_| ())
+        // The file itself is the first, and what cannot be looked at above it is no reason not to look at the rest.
+        let looks = way.into_iter().map(|(parent, name)| async move {
+            self.look(op, (parent, &name), Belief::Ahead).await
+        });
+        let looks: Vec<_> = stream::iter(looks).buffered(LOOKS_AHEAD_MAX).collect().await;
+        looks.into_iter().try_for_each(|looked| looked.map(|_| ()))
     }
 
     /// As [`Shared::look`], for the root: it is there, and the bucket is asked how it looks.

@@ -89,9 +89,9 @@ impl Vfs {
         let truncated = self.truncate_file(&file, size).await;
         self.files.leave(&file);
         let done = match truncated {
-            // Those who only read it close nothing for us. A cut that changed nothing leaves a clean file: what others
-            // do to that counts again.
-            Ok(cut) if !self.handles.is_written(&file) => {
+            // Those who only read it close nothing for us, nor do those whose close may have been the last. A cut that
+            // changed nothing leaves a clean file: what others do to that counts again.
+            Ok(cut) if !self.handles.is_to_be_closed(&file) => {
                 let closed = self.close(&file).await.and_then(|()| file.check_not_lost());
                 closed.and_then(|()| self.restore(&file)).map(|()| cut)
             }

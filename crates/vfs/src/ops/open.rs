@@ -1,6 +1,7 @@
 //! open, create, release; chooses passthrough.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
@@ -292,7 +293,8 @@ impl Vfs {
             state.mapped = state.mapped.opened();
         }
         let (file_too, kind, opened) = (Arc::clone(file), pages.kind(), self.clock.monotonic());
-        let handle = Handle { file: file_too, access, opener, lent, kind, opened };
+        let closes = AtomicBool::new(false);
+        let handle = Handle { file: file_too, access, opener, lent, kind, opened, closes };
         // Still under the guard: who restores the file sees that somebody may write it.
         let handle = self.handles.add_file(handle);
         drop(state);

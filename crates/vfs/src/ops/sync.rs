@@ -1,6 +1,7 @@
 //! flush, fsync, fsync of a folder.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base::{Errno, HandleId, Ino};
 
@@ -21,6 +22,8 @@ impl Vfs {
         if !handle.access.writes() {
             return Ok(());
         }
+        // Before it looks at the bytes: what is cut from now on may not be among those.
+        handle.closes.store(true, Ordering::SeqCst);
         handle.file.goes_on();
         if handle.opener == closer {
             self.close(&handle.file).await?;

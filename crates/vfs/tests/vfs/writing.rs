@@ -164,6 +164,23 @@ async fn truncation_by_name_is_in_the_bucket_when_it_returns_also_while_somebody
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn truncation_by_name_right_after_a_close_is_in_the_bucket_when_it_returns() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"0123456789"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let writer = world.open(ino, Access::Write).await;
+    let cut = |size| SetAttr { size: Some(size), ..SetAttr::default() };
+    world.vfs().set_attr(ino, cut(6)).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"0123456789"[..], "it goes with the close");
+    world.vfs().flush(writer.handle, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"012345"[..]);
+    // The kernel tells of the end of what is closed only after the program has gone on.
+    world.vfs().set_attr(ino, cut(4)).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"0123"[..]);
+    world.vfs.release(writer.handle).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
     let world = World::new();
     world.bucket.insert(&Key::from("a"), vec![1; 300_000], Metadata::new());
