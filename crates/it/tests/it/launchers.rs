@@ -92,6 +92,12 @@ impl Host {
             .success()
     }
 
+    /// Whether the folder where the buckets are answers, be it that nothing is mounted there.
+    fn is_answered(&self) -> bool {
+        let mut look = Command::new("stat");
+        run(&mut self.world.inside(look.arg(&self.top)), WITHIN).status.success()
+    }
+
     /// What of a script says `word` to the test.
     fn say(&self, word: &str) -> String {
         format!("touch {}", self.words.join(word).display())
@@ -242,18 +248,36 @@ fn tasks_that_share_a_mount_lose_it_only_when_the_last_of_them_ends() {
     assert!(!host.has_lock());
 }
 
+/// A task that is at work until it is told to go on, and whose mount is dead.
+fn bereft(host: &Host, bucket: &Bucket<'_>) -> Child {
+    let steps = [host.say("at-work"), host.hear("go")];
+    let task = host.start(bucket, &steps.join("\n"));
+    host.await_word("at-work");
+    let daemon = format!("kill -KILL $(pgrep -of 'detach.* {}$')", host.top.display());
+    run(Command::new("sh").args(["-c", &daemon]), WITHIN).ok();
+    wait::until("nobody to answer there", WITHIN, || !host.is_answered());
+    task
+}
+
+#[test]
+fn who_shares_a_mount_goes_on_when_the_tasks_of_a_dead_one_have_ended() {
+    let bucket = MinIo::shared().bucket();
+    let host = Host::of(&bucket).shared();
+    let mut task = bereft(&host, &bucket);
+    let mut other = host.start(&bucket, "echo x > out");
+    wait::until("the dead mount to be taken away", WITHIN, || host.is_answered());
+    host.tell("go");
+    assert_eq!(task.wait().unwrap().code(), Some(174), "it has lost its mount");
+    assert_eq!(other.wait().unwrap().code(), Some(0));
+    assert_eq!(bucket.get("out").as_deref(), Some(&b"x\n"[..]));
+    host.await_daemons();
+}
+
 #[test]
 fn who_clears_a_dead_mount_does_not_wait_for_the_tasks_that_used_it() {
     let bucket = MinIo::shared().bucket();
     let mut host = Host::of(&bucket).shared();
-    let steps = [host.say("at-work"), host.hear("go")];
-    let mut task = host.start(&bucket, &steps.join("\n"));
-    host.await_word("at-work");
-    let daemon = format!("kill -KILL $(pgrep -of 'detach.* {}$')", host.top.display());
-    run(Command::new("sh").args(["-c", &daemon]), WITHIN).ok();
-    let mut look = Command::new("stat");
-    let mut look = host.world.inside(look.arg(&host.top));
-    wait::until("nobody to answer there", WITHIN, || !run(&mut look, WITHIN).status.success());
+    let mut task = bereft(&host, &bucket);
     host.variables.clear();
     let said = run(&mut host.task(&bucket, "echo x > out"), WITHIN);
     assert_eq!(said.status.code(), Some(0), "{}", said.report());
