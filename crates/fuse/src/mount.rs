@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::channel::DEVICE;
@@ -175,12 +176,14 @@ pub fn is_dead(dir: &Path) -> bool {
         // The other end may have stopped waiting.
         let _ = sender.send(answer.map(drop));
     });
-    // Who asks while it is being killed gets the second answer.
-    let dead = [rustix::io::Errno::NOTCONN, rustix::io::Errno::CONNABORTED];
     asking.is_ok()
-        && receiver
-            .recv_timeout(ANSWER_WAIT)
-            .is_ok_and(|answer| answer.is_err_and(|error| dead.contains(&error)))
+        && receiver.recv_timeout(ANSWER_WAIT).is_ok_and(|answer| answer.is_err_and(is_of_the_dead))
+}
+
+/// Whether this is what the kernel says where a daemon is gone. Who asks while it is being killed gets the second answer,
+/// or, if it was asked by `io_uring`, the third.
+fn is_of_the_dead(error: Errno) -> bool {
+    [Errno::NOTCONN, Errno::CONNABORTED, Errno::CANCELED].contains(&error)
 }
 
 /// Whether something could be mounted at `dir`, as far as can be told without doing it: it is a
@@ -269,11 +272,11 @@ fn attach_by_call(path: &Path, options: &MountOptions) -> Result<OwnedFd, MountE
     Ok(device.into())
 }
 
-fn not_mounted(error: rustix::io::Errno) -> MountErrorKind {
+fn not_mounted(error: Errno) -> MountErrorKind {
     match error {
-        rustix::io::Errno::PERM | rustix::io::Errno::ACCESS => MountErrorKind::Denied,
+        Errno::PERM | Errno::ACCESS => MountErrorKind::Denied,
         // The kernel knows no FUSE, though there is a device.
-        rustix::io::Errno::NODEV => MountErrorKind::NoDevice,
+        Errno::NODEV => MountErrorKind::NoDevice,
         _ => MountErrorKind::Other,
     }
 }
@@ -320,7 +323,7 @@ pub(crate) fn detach(path: &Path, device: Device, how: Unmount) -> Result<(), Mo
     };
     match rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::PERM) => detach_by_helper(path, device, how),
+        Err(Errno::PERM) => detach_by_helper(path, device, how),
         Err(error) => Err(MountError::of_path(path, error.into())),
     }
 }
@@ -357,7 +360,14 @@ pub(crate) fn set_read_ahead(device: Device, bytes: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{MountOptions, helper_options};
+    use super::{Errno, MountOptions, helper_options, is_of_the_dead};
+
+    #[test]
+    fn a_daemon_that_is_being_killed_is_as_dead_as_one_that_is_gone() {
+        let dead = [Errno::NOTCONN, Errno::CONNABORTED, Errno::CANCELED];
+        assert!(dead.into_iter().all(is_of_the_dead));
+        assert!(![Errno::IO, Errno::INTR, Errno::ACCESS].into_iter().any(is_of_the_dead));
+    }
 
     #[test]
     fn a_source_cannot_smuggle_in_options() {
