@@ -108,7 +108,6 @@ use tokio::sync::{Notify, Semaphore};
 
 pub use self::allowed::{Refusal, TryWrite};
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
-pub use self::keys::KEY_BYTES_MAX;
 pub use self::left::LeftChange;
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns, Top};
 pub use self::recall::Shows;
@@ -155,8 +154,9 @@ impl Bucket {
             folder_mode: options.folder_mode,
             start: clock.wall(),
         };
-        let mut tree =
-            Tree::new(defaults, options.attributes, Arc::clone(&clock), Arc::clone(&ledger));
+        let key_bytes_max = remote.personality().key_bytes_max;
+        let books = (options.attributes, Arc::clone(&clock));
+        let mut tree = Tree::new(defaults, key_bytes_max, books, Arc::clone(&ledger));
         if options.top == Top::OnTheWay
             && let Some(top) = tree.folder_mut(Ino::ROOT)
         {

@@ -13,8 +13,8 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, KEY_BYTES_MAX,
-    LeftChange, Refusal, Returns, Shows, Top, TryWrite, check_attributes,
+    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, LeftChange,
+    Refusal, Returns, Shows, Top, TryWrite, check_attributes,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};

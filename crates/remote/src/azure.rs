@@ -46,9 +46,10 @@ use crate::http::{
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest,
-    Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
-    Personality, PutOptions, Remote, Result, Trouble, Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, ErrorKind, Folders, Fresh, KEY_BYTES_MAX, Key, ListOrder,
+    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
+    PartNumbers, PartTag, Personality, PutOptions, Remote, Result, Trouble, Unfinished, UploadId,
+    Version, metadata,
 };
 use away::PathsAway;
 use blocks::Blocks;
@@ -243,6 +244,7 @@ impl Remote for Azure {
             part_bytes_max: BLOCK_BYTES_MAX,
             parts_max: BLOCKS_MAX,
             object_bytes_max: BLOCK_BYTES_MAX * u64::from(BLOCKS_MAX),
+            key_bytes_max: KEY_BYTES_MAX,
             conditional_writes: true,
             part_copies: PartCopies::OwnBlocks,
             part_numbers: PartNumbers::Rising,

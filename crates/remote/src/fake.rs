@@ -23,10 +23,10 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest, Meta,
-    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
-    Personality, ProviderError, PutOptions, Remote, Result, Trouble, UNFINISHED_MAX, Unfinished,
-    UploadId, Version, metadata,
+    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, KEY_BYTES_MAX, Key, ListOrder,
+    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
+    PartNumbers, PartTag, Personality, ProviderError, PutOptions, Remote, Result, Trouble,
+    UNFINISHED_MAX, Unfinished, UploadId, Version, metadata,
 };
 use gate::Gates;
 use list::{backwards, list};
@@ -89,6 +89,7 @@ impl Fake {
             part_bytes_max: 5 << 30,
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
+            key_bytes_max: KEY_BYTES_MAX,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
             part_numbers: PartNumbers::Rising,

@@ -28,15 +28,12 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use crate::{
-    Body, Capability, Condition, Error, Fresh, Key, ListRequest, Meta, Naming, Original, Page,
-    PartCopies, PartNumber, PartNumbers, PartTag, Personality, PutOptions, Remote, Result,
-    Unfinished, UploadId, Version, metadata,
+    Body, Capability, Condition, Error, Fresh, KEY_BYTES_MAX, Key, ListRequest, Meta, Naming,
+    Original, Page, PartCopies, PartNumber, PartNumbers, PartTag, Personality, PutOptions, Remote,
+    Result, Unfinished, UploadId, Version, metadata,
 };
 use disk::Disk;
 use fault::{Fault, Outcome};
-
-/// The longest key, as in S3. With every byte escaped it still is a path that the kernel takes.
-const KEY_BYTES_MAX: usize = 1024;
 
 /// A local folder as an object store.
 #[derive(Clone, Debug)]
@@ -92,6 +89,8 @@ impl Remote for Folder {
             part_bytes_max: 5 << 30,
             parts_max: 10_000,
             object_bytes_max: 8 << 40,
+            // With every byte escaped it still is a path that the kernel takes.
+            key_bytes_max: KEY_BYTES_MAX,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
             part_numbers: PartNumbers::Rising,

@@ -37,8 +37,8 @@ use crate::http::{Asked, Checksum, Told, collect, range_header, ranged};
 use crate::identity::{Identified, Identity};
 use crate::upload_id::{Aborted, OwnUpload};
 use crate::{
-    Body, Capability, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder,
-    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
+    Body, Capability, Condition, Entry, Error, ErrorKind, Folders, Fresh, KEY_BYTES_MAX, Key,
+    ListOrder, ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
     PartNumbers, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
     metadata,
 };
@@ -156,6 +156,7 @@ impl Remote for Gcs {
             part_bytes_max: 5 << 30,
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
+            key_bytes_max: KEY_BYTES_MAX,
             conditional_writes: true,
             part_copies: PartCopies::WholeFirst,
             part_numbers: PartNumbers::Rising,

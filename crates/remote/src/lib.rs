@@ -62,7 +62,7 @@ pub use key::Key;
 pub use limit::Limit;
 pub use meter::Meter;
 pub use naming::{Folders, ListOrder, Moves, Naming};
-use object::{BUCKET_PAGES_MAX, UNFINISHED_MAX};
+use object::{BUCKET_PAGES_MAX, KEY_BYTES_MAX, UNFINISHED_MAX};
 pub use object::{
     Body, Condition, Entry, Extent, Fresh, ListRequest, Meta, Metadata, Original, Page, PartCopies,
     PartNumber, PartNumbers, PartTag, Personality, PutOptions, UPLOAD_ID, Unfinished, UploadId,

@@ -118,6 +118,9 @@ pub(crate) const UNFINISHED_MAX: usize = 1000;
 /// How many pages of buckets are read at most, a thousand each: an account of more is told in part.
 pub(crate) const BUCKET_PAGES_MAX: u32 = 10;
 
+/// The longest key that every store takes.
+pub(crate) const KEY_BYTES_MAX: usize = 1024;
+
 /// Which keys to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListRequest {
@@ -172,6 +175,8 @@ pub struct Personality {
     pub parts_max: u32,
     /// The largest object.
     pub object_bytes_max: u64,
+    /// The longest key.
+    pub key_bytes_max: usize,
     /// Whether `Condition::Is` and `Condition::Absent` are checked on put and complete.
     pub conditional_writes: bool,
     /// Which parts of an upload may be copied from an object.

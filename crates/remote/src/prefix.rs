@@ -47,7 +47,10 @@ impl Prefixed {
 #[async_trait]
 impl Remote for Prefixed {
     fn personality(&self) -> Personality {
-        self.inner.personality()
+        let personality = self.inner.personality();
+        // Where the prefix alone is too long no key fits.
+        let key_bytes_max = personality.key_bytes_max.saturating_sub(self.prefix.as_bytes().len());
+        Personality { key_bytes_max, ..personality }
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {

@@ -67,9 +67,10 @@ use crate::capabilities::{Capability, Has, Learned};
 use crate::http::{Asked, Http, Told, bytes_of_parts, range_header, ranged};
 use crate::there::There;
 use crate::{
-    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, Key, ListOrder, ListRequest, Meta,
-    Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber, PartNumbers, PartTag,
-    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version, metadata, xml,
+    Body, Condition, Entry, Error, ErrorKind, Folders, Fresh, KEY_BYTES_MAX, Key, ListOrder,
+    ListRequest, Meta, Metadata, Moves, Naming, Original, Page, PartCopies, PartNumber,
+    PartNumbers, PartTag, Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
+    metadata, xml,
 };
 use direct::{Asker, Call};
 use directory::is_directory;
@@ -219,6 +220,7 @@ impl Remote for S3 {
             part_bytes_max: 5 << 30,
             parts_max: 10_000,
             object_bytes_max: 5 << 40,
+            key_bytes_max: KEY_BYTES_MAX,
             conditional_writes: true,
             part_copies: PartCopies::AnyRange { bytes_max: self.copy_bytes_max },
             // "Using multipart uploads with directory buckets" of the S3 user guide.

@@ -135,6 +135,7 @@ pub(crate) mod tests {
         part_bytes_max: 5 << 30,
         parts_max: 10_000,
         object_bytes_max: 5 << 40,
+        key_bytes_max: 1024,
         conditional_writes: true,
         part_copies: PartCopies::AnyRange { bytes_max: 5 << 30 },
         part_numbers: PartNumbers::Rising,

@@ -190,6 +190,11 @@ impl Uploader {
         Grid::new(self.options.part_bytes.bytes(), self.remote.personality())
     }
 
+    /// The longest key that the store takes.
+    pub fn key_bytes_max(&self) -> usize {
+        self.remote.personality().key_bytes_max
+    }
+
     /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
     /// whose answer was lost is no conflict.
     pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Meta>> {

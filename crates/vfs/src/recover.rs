@@ -140,7 +140,7 @@ impl Vfs {
     /// to remove it.
     async fn finish_last(&self, left: Left, course: &mut Course) -> Result<()> {
         let holder = holder_of(&left.note.key);
-        if namespace::KEY_BYTES_MAX < holder.as_bytes().len() {
+        if self.uploader.key_bytes_max() < holder.as_bytes().len() {
             // Nobody has one.
             return self.finish(left, course).await;
         }

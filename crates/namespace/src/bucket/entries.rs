@@ -310,7 +310,7 @@ impl Shared {
 
     /// Removes the attribute objects of a folder that has nothing else but its marker.
     pub(super) async fn clear_hidden(&self, op: &'static str, prefix: &Key) -> Result<()> {
-        if !place::has_attributes(prefix) {
+        if !place::has_attributes(prefix, self.remote.personality().key_bytes_max) {
             return Ok(());
         }
         let hidden = prefix.join(place::OBJECT);

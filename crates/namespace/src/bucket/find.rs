@@ -345,7 +345,7 @@ impl Shared {
             state.recent.used(parent);
         }
         keys::meant(&prefix, name).map_err(|kind| Error::name(kind, op, name))?;
-        let length = keys::check_length_of_file(&prefix, name);
+        let length = keys::check_length_of_file(&prefix, name, state.tree.key_bytes_max);
         length.map_err(|kind| Error::name(kind, op, name))?;
         if self.changes.is_applied(parent, name) {
             return Ok(Step::Known(state.tree.child(parent, name)));
@@ -507,10 +507,11 @@ impl Shared {
             asked.map_err(|error| not_taken(op, name, error))?;
         }
         // That of its marker, too.
+        let key_bytes_max = self.remote.personality().key_bytes_max;
         let length = if directory {
-            keys::check_length(&keys::folder(&prefix, name))
+            keys::check_length(&keys::folder(&prefix, name), key_bytes_max)
         } else {
-            keys::check_length_of_file(&prefix, name)
+            keys::check_length_of_file(&prefix, name, key_bytes_max)
         };
         length.map_err(|kind| Error::name(kind, op, name))
     }

@@ -22,9 +22,6 @@ use remote::Key;
 use super::escape;
 use crate::ErrorKind;
 
-/// The longest key that every store takes.
-pub const KEY_BYTES_MAX: usize = 1024;
-
 /// What the parts of hidden keys begin with.
 pub(super) const RESERVED: &[u8] = b".quayfs-";
 
@@ -188,15 +185,19 @@ pub(super) fn beside_what(name: &Name) -> Option<Name> {
     Name::new(name.as_bytes().strip_prefix(BESIDE)?).ok()
 }
 
-/// Refuses a key that no store would take.
-pub(super) fn check_length(key: &Key) -> Result<(), ErrorKind> {
-    let fits = key.as_bytes().len() <= KEY_BYTES_MAX;
+/// Refuses a key that is longer than those that the store takes.
+pub(super) fn check_length(key: &Key, key_bytes_max: usize) -> Result<(), ErrorKind> {
+    let fits = key.as_bytes().len() <= key_bytes_max;
     if fits { Ok(()) } else { Err(ErrorKind::NameTooLong) }
 }
 
 /// As [`check_length`], for the key of the file `name` in the folder `prefix`.
-pub(super) fn check_length_of_file(prefix: &Key, name: &Name) -> Result<(), ErrorKind> {
-    let fits = prefix.as_bytes().len() + part(name).len() <= KEY_BYTES_MAX;
+pub(super) fn check_length_of_file(
+    prefix: &Key,
+    name: &Name,
+    key_bytes_max: usize,
+) -> Result<(), ErrorKind> {
+    let fits = prefix.as_bytes().len() + part(name).len() <= key_bytes_max;
     if fits { Ok(()) } else { Err(ErrorKind::NameTooLong) }
 }
 

@@ -196,7 +196,7 @@ impl Shared {
             listing::below(prefix, few)
         };
         let mut found = Vec::new();
-        if keys::check_length(prefix).is_err() {
+        if keys::check_length(prefix, self.remote.personality().key_bytes_max).is_err() {
             return Ok(found);
         }
         loop {

@@ -5,6 +5,7 @@ mod attributes;
 mod carried;
 mod crash;
 mod late;
+mod lengths;
 mod links;
 mod listings;
 mod made;
@@ -62,6 +63,15 @@ impl Bench {
     fn with(fake: Fake, options: BucketOptions, ledger: Arc<dyn Ledger>) -> Bench {
         let clock = Arc::new(ManualClock::default());
         let bucket = Bucket::new(Arc::new(fake.clone()), Arc::clone(&clock) as _, ledger, options);
+        Bench { fake, clock, bucket }
+    }
+
+    /// Only what is below `prefix`.
+    fn below(prefix: &str) -> Bench {
+        let (fake, clock) = (Fake::new(), Arc::new(ManualClock::default()));
+        let below = Arc::new(remote::prefixed(Arc::new(fake.clone()), Key::from(prefix)));
+        let (ledger, options) = (Arc::new(NoLedger), BucketOptions::default());
+        let bucket = Bucket::new(below, Arc::clone(&clock) as _, ledger, options);
         Bench { fake, clock, bucket }
     }
 

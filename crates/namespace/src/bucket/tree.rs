@@ -46,6 +46,8 @@ pub(super) struct Tree {
     idle: Idle,
     numbers: Numbers,
     pub(super) defaults: Defaults,
+    /// The longest key that the store takes.
+    pub(super) key_bytes_max: usize,
     /// What attribute objects say; `None` if they are not used.
     pub(super) books: Option<Books>,
     /// Changes that the ledger has yet to hear of.
@@ -67,8 +69,8 @@ impl Tree {
     /// The root alone. `ledger` remembers numbers.
     pub(super) fn new(
         defaults: Defaults,
-        attributes: Attributes,
-        clock: Arc<dyn Clock>,
+        key_bytes_max: usize,
+        (attributes, clock): (Attributes, Arc<dyn Clock>),
         ledger: Arc<dyn Ledger>,
     ) -> Tree {
         let root = Node {
@@ -95,6 +97,7 @@ impl Tree {
             idle: Idle::default(),
             numbers: Numbers::new(ledger),
             defaults,
+            key_bytes_max,
             books: match attributes {
                 Attributes::Kept | Attributes::Shown => Some(Books::new(usual, clock)),
                 Attributes::Off => None,

@@ -9,7 +9,7 @@ use http::Method;
 use serde::de::DeserializeOwned;
 
 use crate::http::{Answer, Http, Request, encode, query};
-use crate::{Error, ErrorKind, Key, Result, Secret};
+use crate::{Error, ErrorKind, KEY_BYTES_MAX, Key, Result, Secret};
 
 use super::connect::GcsOptions;
 use super::fault;
@@ -110,7 +110,9 @@ pub(super) fn name<'a>(op: &'static str, key: &'a Key) -> Result<&'a str> {
         Ok(name) if name.contains(['\r', '\n', '\0']) => {
             Err(refuse("Google takes no line breaks in keys"))
         }
-        Ok(name) if 1024 < name.len() => Err(refuse("Google takes no keys over 1,024 bytes")),
+        Ok(name) if KEY_BYTES_MAX < name.len() => {
+            Err(refuse("Google takes no keys over 1,024 bytes"))
+        }
         Ok(name) => Ok(name),
         Err(_) => Err(refuse("Google takes only keys that are UTF-8")),
     }

@@ -435,6 +435,14 @@ async fn a_prefix_is_a_border() {
     assert!(fake.bytes(&key("q")).is_some());
 }
 
+#[test]
+fn below_a_prefix_a_key_may_be_shorter_by_that() {
+    let bytes_max =
+        |prefix: &str| prefixed(Arc::new(Fake::new()), key(prefix)).personality().key_bytes_max;
+    assert_eq!((bytes_max(""), bytes_max("lab/team/")), (1024, 1015));
+    assert_eq!((bytes_max(&"p".repeat(1024)), bytes_max(&"p".repeat(1100))), (0, 0));
+}
+
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A store with faults, and a retry over it whose time is ours.

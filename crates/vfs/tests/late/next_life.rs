@@ -6,12 +6,12 @@ use base::{Ino, Metrics, SystemClock};
 use parking_lot::Mutex;
 use quayfs_vfs as vfs;
 use quayfs_vfs::Next;
-use remote::fake::Op;
-use remote::{Key, Metadata};
+use remote::fake::{Fake, Op};
+use remote::{Key, Metadata, Personality, Remote as _};
 use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
 
-use crate::rig::{A_WHILE, Grave, MANY_LOOKS, ME, World, killed, name, owned};
+use crate::rig::{A_WHILE, Grave, MANY_LOOKS, ME, Setup, World, killed, name, owned};
 
 impl World {
     /// An edit is closed of what another program replaces then.
@@ -98,8 +98,7 @@ fn what_was_held_back_waits_for_the_removal_of_what_held_it() {
 }
 
 /// What came last in `folder`, in the next life, if the store does not take the next question after a key.
-async fn last_without_answer(folder: &str) -> vfs::Recovered {
-    let world = World::new();
+async fn last_without_answer(world: World, folder: &str) -> vfs::Recovered {
     world.put_elsewhere(&format!("{folder}old"));
     let mut dir = Ino::ROOT;
     for part in folder.split_terminator('/') {
@@ -113,9 +112,14 @@ async fn last_without_answer(folder: &str) -> vfs::Recovered {
 
 #[tokio::test]
 async fn what_comes_last_waits_where_nobody_tells_what_holds_it_back_unless_no_key_is_so_long() {
-    let recovered = last_without_answer("").await;
+    let recovered = last_without_answer(World::new(), "").await;
     assert_eq!((recovered.uploaded, recovered.waiting), (0, 1), "{recovered:?}");
-    let recovered = last_without_answer(&format!("{}/", "x".repeat(253)).repeat(4)).await;
+    let deep = format!("{}/", "x".repeat(253)).repeat(4);
+    let recovered = last_without_answer(World::new(), &deep).await;
+    assert_eq!((recovered.uploaded, recovered.waiting), (1, 0), "{recovered:?}");
+    // As where a long prefix is mounted.
+    let short = Personality { key_bytes_max: "done".len(), ..Fake::new().personality() };
+    let recovered = last_without_answer(World::over(Fake::with(short), Setup::default()), "").await;
     assert_eq!((recovered.uploaded, recovered.waiting), (1, 0), "{recovered:?}");
 }
 

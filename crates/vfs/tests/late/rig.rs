@@ -197,7 +197,11 @@ impl World {
     }
 
     pub(crate) fn with(setup: Setup) -> World {
-        let (bucket, dir) = (Fake::new(), tempfile::tempdir().unwrap());
+        World::over(Fake::new(), setup)
+    }
+
+    pub(crate) fn over(bucket: Fake, setup: Setup) -> World {
+        let dir = tempfile::tempdir().unwrap();
         let (clock, ledger) = (Arc::new(StillClock::new()), Arc::new(Memory::default()));
         let (_, vfs) = file_system(&bucket, &clock, &ledger, (dir.path(), setup));
         World { bucket, clock, ledger, vfs, dir }

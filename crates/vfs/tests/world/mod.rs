@@ -44,6 +44,7 @@ pub(crate) fn store_with(part_copies: PartCopies) -> Personality {
         part_bytes_max: 5 << 30,
         parts_max: 10_000,
         object_bytes_max: 5 << 40,
+        key_bytes_max: 1024,
         conditional_writes: true,
         part_copies,
         part_numbers: PartNumbers::Rising,

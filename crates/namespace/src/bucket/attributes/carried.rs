@@ -14,6 +14,7 @@ use remote::{Key, Version};
 
 use super::delay::What;
 use super::item::{Item, Label};
+use super::place;
 use super::read::Want;
 use crate::Result;
 use crate::bucket::keys::{self, Company};
@@ -35,7 +36,8 @@ impl Shared {
     pub(in crate::bucket) fn line_lands(&self, ino: Ino, to: &Key) -> Result<Option<Before>> {
         let before = {
             let mut state = self.state();
-            let (Some((prefix, label)), Some((_, item))) = (entry_at(to), state.tree.said_of(ino))
+            let (Some((prefix, label)), Some((_, item))) =
+                (self.entry_at(to), state.tree.said_of(ino))
             else {
                 return Ok(None);
             };
@@ -63,7 +65,7 @@ impl Shared {
     /// What is said of the file `ino` is said of the object with the key `to`, too, which is a copy of it with the
     /// version `copy`; what was said of another object there is void.
     pub(in crate::bucket) fn line_is_copied(&self, ino: Ino, (to, copy): (&Key, Version)) {
-        let Some(entry) = entry_at(to) else { return };
+        let Some(entry) = self.entry_at(to) else { return };
         {
             let mut state = self.state();
             let said = state.tree.said_of(ino).and_then(|(_, item)| item);
@@ -74,7 +76,7 @@ impl Shared {
 
     /// The name with the key, or prefix, `from` is no more: nothing is said of it.
     pub(in crate::bucket) fn line_leaves(&self, from: &Key) -> Result<()> {
-        let Some(entry) = entry_at(from) else { return Ok(()) };
+        let Some(entry) = self.entry_at(from) else { return Ok(()) };
         self.state().tree.note_line(entry, None);
         self.record_noted(OP, Ino::ROOT)
     }
@@ -85,7 +87,9 @@ impl Shared {
         (from, to): (&Key, &Key),
         copy_of: &CopyOf<'_>,
     ) -> Result<()> {
-        let (Some(source), Some(target)) = (entry_at(from), entry_at(to)) else { return Ok(()) };
+        let (Some(source), Some(target)) = (self.entry_at(from), self.entry_at(to)) else {
+            return Ok(());
+        };
         let said = self.line_of(&source).await?;
         self.line_of(&target).await?;
         let item = match said {
@@ -105,7 +109,9 @@ impl Shared {
     /// As [`Shared::line_leaves`], of a folder that moved, unless that was done already and somebody
     /// has made a folder of that name since.
     pub(in crate::bucket) async fn line_left(&self, (from, to): (&Key, &Key)) -> Result<()> {
-        let (Some(source), Some(target)) = (entry_at(from), entry_at(to)) else { return Ok(()) };
+        let (Some(source), Some(target)) = (self.entry_at(from), self.entry_at(to)) else {
+            return Ok(());
+        };
         let (left, landed) = (self.line_of(&source).await?, self.line_of(&target).await?);
         let bare = |item: Option<Item>| item.map(|item| Item { ctime: None, ..item });
         let (left, landed) = (bare(left), bare(landed));
@@ -113,6 +119,10 @@ impl Shared {
             self.line_leaves(from)?;
         }
         Ok(())
+    }
+
+    fn entry_at(&self, key: &Key) -> Option<(Key, Label)> {
+        entry_at(key, self.remote.personality().key_bytes_max)
     }
 
     async fn line_of(&self, (prefix, label): &(Key, Label)) -> Result<Option<Item>> {
@@ -132,7 +142,7 @@ impl Tree {
 }
 
 /// Where the line about what has the key, or the prefix, `key` is; `None` if there is never one.
-pub(super) fn entry_at(key: &Key) -> Option<(Key, Label)> {
+pub(super) fn entry_at(key: &Key, key_bytes_max: usize) -> Option<(Key, Label)> {
     let bytes = key.as_bytes();
     if bytes.is_empty() {
         return None;
@@ -141,7 +151,8 @@ pub(super) fn entry_at(key: &Key) -> Option<(Key, Label)> {
     let begins = bare.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let prefix = Key::from(&bytes[..begins]);
     let name = keys::name(&prefix, &bare[begins..], Company::Alone)?;
-    (!keys::is_chunk_name(&name)).then(|| (prefix, bytes[begins..].to_vec()))
+    let is_told = place::has_attributes(&prefix, key_bytes_max) && !keys::is_chunk_name(&name);
+    is_told.then(|| (prefix, bytes[begins..].to_vec()))
 }
 
 fn is_folder(key: &Key) -> bool {
@@ -164,8 +175,9 @@ mod tests {
             ("", None),
         ] {
             let want = want.map(|(prefix, label)| (Key::from(prefix), label.as_bytes().to_vec()));
-            assert_eq!(entry_at(&Key::from(key)), want, "{key}");
+            assert_eq!(entry_at(&Key::from(key), 1024), want, "{key}");
         }
-        assert_eq!(entry_at(&Key::from("x".repeat(300).as_str())), None);
+        assert_eq!(entry_at(&Key::from("x".repeat(300).as_str()), 1024), None);
+        assert_eq!(entry_at(&Key::from("a/b"), 31), None, "its folder has no attribute object");
     }
 }

@@ -163,7 +163,7 @@ impl Shared {
     /// What was to be said of a file, for what has the key `key` instead.
     pub(in crate::bucket) fn said_at(&self, said: Vec<u8>, key: &Key) -> Vec<u8> {
         let state = self.state();
-        let entry = carried::entry_at(key);
+        let entry = carried::entry_at(key, state.tree.key_bytes_max);
         let (Some((_, _, item)), Some((prefix, label)), Some(books)) =
             (record::read(&said), entry, &state.tree.books)
         else {
@@ -221,7 +221,8 @@ impl Tree {
 
     /// Whether what is said under this name is said of a file that has another name by now.
     fn is_entry_of_moving(&self, entry: &(Key, Label)) -> bool {
-        self.elsewhere.values().any(|key| carried::entry_at(key).as_ref() == Some(entry))
+        let at = |key| carried::entry_at(key, self.key_bytes_max);
+        self.elsewhere.values().any(|key| at(key).as_ref() == Some(entry))
     }
 
     /// The node `ino` was moved here; it had the entry `from`.
@@ -359,15 +360,19 @@ impl Tree {
     pub(in crate::bucket) fn entry_of(&self, ino: Ino) -> Option<(Key, Label)> {
         let node = self.node(ino)?;
         if let Some(elsewhere) = self.elsewhere.get(&ino) {
-            return carried::entry_at(elsewhere);
+            return carried::entry_at(elsewhere, self.key_bytes_max);
         }
         let (parent, name) = match &node.place {
-            Place::Root => return Some((Key::from(""), OWN.to_vec())),
+            Place::Root => {
+                let prefix = Key::from("");
+                let is_told = place::has_attributes(&prefix, self.key_bytes_max);
+                return is_told.then(|| (prefix, OWN.to_vec()));
+            }
             Place::Named { parent, name } => (*parent, name),
             Place::Unlinked | Place::Replaced => return None,
         };
         let prefix = self.prefix("attributes", parent).ok()?;
-        if !place::has_attributes(&prefix) || keys::is_chunk_name(name) {
+        if !place::has_attributes(&prefix, self.key_bytes_max) || keys::is_chunk_name(name) {
             return None;
         }
         let key = match &node.kind {

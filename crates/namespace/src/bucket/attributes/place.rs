@@ -2,8 +2,6 @@
 
 use remote::Key;
 
-use crate::bucket::keys;
-
 /// The object of a folder.
 pub(in crate::bucket) const OBJECT: &[u8] = b".quayfs-attributes";
 
@@ -21,9 +19,9 @@ pub(in crate::bucket) fn is_attributes(rest: &[u8]) -> bool {
 const LONGEST: &[u8] = b".quayfs-attributes.01234567.77";
 
 /// Whether a folder whose keys begin with `prefix` has such an object: all but the parts of names
-/// that are too long, and those so deep that no store would take its key.
-pub(in crate::bucket) fn has_attributes(prefix: &Key) -> bool {
-    let fits = prefix.as_bytes().len() + LONGEST.len() <= keys::KEY_BYTES_MAX;
+/// that are too long, and those so deep that the store would not take its key.
+pub(in crate::bucket) fn has_attributes(prefix: &Key, key_bytes_max: usize) -> bool {
+    let fits = prefix.as_bytes().len() + LONGEST.len() <= key_bytes_max;
     fits && (prefix.as_bytes().is_empty() || prefix.as_bytes().ends_with(b"/"))
 }
 
@@ -34,11 +32,11 @@ mod tests {
     use super::{LONGEST, has_attributes, is_attributes, shard};
 
     #[test]
-    fn a_folder_so_deep_that_no_store_takes_the_key_has_no_attribute_object() {
+    fn a_folder_so_deep_that_the_store_does_not_take_the_key_has_no_attribute_object() {
         assert_eq!(LONGEST.len(), shard("01234567", 63).len());
         let folder = |bytes: usize| Key::from(format!("{}/", "x".repeat(bytes - 1)).as_str());
-        assert!(has_attributes(&folder(1024 - LONGEST.len())));
-        assert!(!has_attributes(&folder(1025 - LONGEST.len())));
+        assert!(has_attributes(&folder(1024 - LONGEST.len()), 1024));
+        assert!(!has_attributes(&folder(1025 - LONGEST.len()), 1024));
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl Shared {
         want: Want<'_>,
         age_max: Duration,
     ) -> Result<()> {
-        if !place::has_attributes(prefix) || self.is_known(prefix, want, age_max) {
+        let key_bytes_max = self.remote.personality().key_bytes_max;
+        if !place::has_attributes(prefix, key_bytes_max) || self.is_known(prefix, want, age_max) {
             return Ok(());
         }
         let Some(turn) = self.turn_of(prefix) else { return Ok(()) };

@@ -207,9 +207,9 @@ fn what_stands_beside_a_folder_has_its_name_in_it() {
 }
 
 #[test]
-fn a_key_of_more_than_1024_bytes_is_refused_before_any_store_is_asked() {
-    assert_eq!(check_length(&key(&"k".repeat(1024))), Ok(()));
-    assert_eq!(check_length(&key(&"k".repeat(1025))), Err(ErrorKind::NameTooLong));
+fn a_key_that_is_longer_than_the_store_takes_is_refused_before_it_is_asked() {
+    assert_eq!(check_length(&key(&"k".repeat(1024)), 1024), Ok(()));
+    assert_eq!(check_length(&key(&"k".repeat(1025)), 1024), Err(ErrorKind::NameTooLong));
 }
 
 #[test]

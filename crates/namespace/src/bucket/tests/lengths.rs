@@ -1,0 +1,71 @@
+//! Keys are as long as the store takes them, with the prefix that is mounted.
+
+use base::Ino;
+use remote::Key;
+
+use super::{Bench, NODE, name};
+use crate::{Error, ErrorKind, Namespace as _, NewNode};
+
+/// The prefix that is mounted.
+const PREFIX: &str = "lab/team/";
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> ErrorKind {
+    result.unwrap_err().kind
+}
+
+/// A folder in a mount of [`PREFIX`] whose keys begin with so many bytes, with that.
+async fn folder_of(bytes: usize) -> (Bench, Ino) {
+    let bench = Bench::below(PREFIX);
+    let (mut dir, mut left) = (Ino::ROOT, bytes - PREFIX.len());
+    while left > 0 {
+        let part = left.min(200);
+        dir = bench.mkdir(dir, &"d".repeat(part - 1)).await;
+        left -= part;
+    }
+    (bench, dir)
+}
+
+#[tokio::test]
+async fn a_name_whose_key_is_too_long_with_the_mounted_prefix_is_refused_when_it_is_made() {
+    let (bench, dir) = folder_of(1020).await;
+    let calls = bench.fake.calls_total();
+    let (long, short) = (name("12345"), name("1234"));
+    assert_eq!(kind(bench.bucket.create(dir, &long, NODE).await), ErrorKind::NameTooLong);
+    let link = bench.bucket.symlink(dir, &long, b"target", NODE.owner).await;
+    assert_eq!(kind(link), ErrorKind::NameTooLong);
+    let folder = bench.bucket.mkdir(dir, &long, NODE).await;
+    assert_eq!(kind(folder), ErrorKind::NameTooLong);
+    assert_eq!(bench.fake.calls_total(), calls, "nobody was asked");
+    let folder = bench.bucket.mkdir(dir, &short, NODE).await;
+    assert_eq!(kind(folder), ErrorKind::NameTooLong, "its marker");
+    bench.bucket.create(dir, &short, NODE).await.unwrap();
+}
+
+#[tokio::test]
+async fn where_the_mounted_prefix_is_too_long_no_name_is_made_and_the_mount_goes_on() {
+    let bench = Bench::below(&"p".repeat(1100));
+    let made = bench.bucket.create(Ino::ROOT, &name("f"), NODE).await;
+    assert_eq!(kind(made), ErrorKind::NameTooLong);
+    assert_eq!(kind(bench.lookup(Ino::ROOT, "f").await), ErrorKind::NameTooLong);
+    assert!(bench.names(Ino::ROOT).await.is_empty());
+    bench.chmod(Ino::ROOT, 0o700).await;
+    bench.sync().await;
+    assert!(bench.keys().is_empty(), "what is said of the top has no place either");
+}
+
+#[tokio::test]
+async fn a_folder_has_an_attribute_object_if_its_key_fits_with_the_mounted_prefix() {
+    let longest = ".quayfs-attributes.01234567.77".len();
+    for (bytes, want) in [(1024 - longest, true), (1025 - longest, false)] {
+        let (bench, dir) = folder_of(bytes).await;
+        let owner = super::attributes::OTHER;
+        bench.bucket.mkdir(dir, &name("f"), NewNode { mode: 0o700, owner }).await.unwrap();
+        bench.sync().await;
+        let is_object = |key: &Key| key.to_string().ends_with("d/.quayfs-attributes");
+        let deepest =
+            bench.fake.keys().into_iter().filter(is_object).map(|key| key.as_bytes().len());
+        let has = deepest.max() == Some(bytes + ".quayfs-attributes".len());
+        assert_eq!(has, want, "{bytes}");
+        assert_eq!(bench.bucket.shared.attributes_pending(), 0);
+    }
+}
