@@ -69,17 +69,20 @@ impl Dispatch {
             Request::GetAttr { ino, .. } => {
                 answer(runtime, async move { Ok(Reply::Attr(vfs.attr(ino).await?, ttl)) })
             }
-            Request::SetAttr { ino, mode, uid, gid, size, atime, mtime, .. } => {
+            Request::SetAttr { ino, fh, mode, uid, gid, size, atime, mtime } => {
                 let (atime, mtime) = (self.time(atime), self.time(mtime));
                 let mode = mode.map(permissions);
                 let owned_anew = uid.is_some() || gid.is_some();
                 let lent = owned_anew || size.is_some() && caller.uid != ROOT;
                 let set_id = if lent { SetId::Dropped } else { SetId::Kept };
                 let change = SetAttr { mode, uid, gid, size, atime, mtime, ctime: None, set_id };
-                answer(
-                    runtime,
-                    async move { Ok(Reply::Attr(vfs.set_attr(ino, change).await?, ttl)) },
-                )
+                answer(runtime, async move {
+                    let changed = match fh {
+                        Some(fh) => vfs.set_attr_by(fh, ino, change).await?,
+                        None => vfs.set_attr(ino, change).await?,
+                    };
+                    Ok(Reply::Attr(changed, ttl))
+                })
             }
             Request::MkNod { parent, name, mode, rdev, .. } => {
                 let (name, node) = (checked(name)?, new_node(caller, mode));

@@ -11,11 +11,12 @@ use vfs::PendingLimit;
 /// room for who asks how we are.
 const ALWAYS_OPEN: u64 = 448;
 
-/// Of the others what waits for its upload leaves so many to what programs have open and to the cache, or half where that
-/// is less.
+/// Of the others what waits for its upload leaves so many to what programs have open, to the cache and to the versions that
+/// edits are of, or half where that is less.
 const OTHERS: u64 = 4096;
 
-/// With more than seven of eight of them open, whatever for, nothing is added to what waits.
+/// Where that is less than half, edits may have more open than that: with seven of eight of all open nothing is added to
+/// what waits.
 const SPARE_PART: u64 = 8;
 
 /// Fewer would be uploaded one by one.
@@ -51,8 +52,11 @@ pub(crate) fn pending_limit() -> Arc<PendingLimit> {
 /// How many files may wait, and how many may be open for that, where this process may have `files` open.
 fn shares_of(files: Option<u64>) -> (usize, usize) {
     let files = files.unwrap_or(u64::MAX).saturating_sub(ALWAYS_OPEN);
-    let pending = files - OTHERS.min(files / 2);
-    let open = files - files / SPARE_PART;
+    let (pending, open) = if files / 2 <= OTHERS {
+        (files / 2, u64::MAX)
+    } else {
+        (files - OTHERS, files - files / SPARE_PART)
+    };
     let [pending, open] =
         [pending, open].map(|share| usize::try_from(share).unwrap_or(usize::MAX).max(PENDING_MIN));
     (pending.min(vfs::PENDING_FILES), open)
@@ -67,9 +71,9 @@ mod tests {
         for (files, want) in [
             (Some(1 << 20), (vfs::PENDING_FILES, 917_112)),
             (Some(20_000), (15_456, 17_108)),
-            (Some(4096), (1824, 3192)),
-            (Some(1024), (288, 504)),
-            (Some(20), (PENDING_MIN, PENDING_MIN)),
+            (Some(4096), (1824, usize::MAX)),
+            (Some(1024), (288, usize::MAX)),
+            (Some(20), (PENDING_MIN, usize::MAX)),
         ] {
             assert_eq!(shares_of(files), want, "{files:?}");
         }

@@ -266,6 +266,7 @@ fn who_shares_a_mount_goes_on_when_the_tasks_of_a_dead_one_have_ended() {
     let mut task = bereft(&host, &bucket);
     let mut other = host.start(&bucket, "echo x > out");
     wait::until("the dead mount to be taken away", WITHIN, || host.is_answered());
+    assert!(!host.sees_mount(), "it waits for the task");
     host.tell("go");
     assert_eq!(task.wait().unwrap().code(), Some(174), "it has lost its mount");
     assert_eq!(other.wait().unwrap().code(), Some(0));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{Attr, Errno, FileKind, Ino, Name, Timestamp};
+use base::{Attr, Errno, FileKind, HandleId, Ino, Name, Timestamp};
 use namespace::{SetAttr, SetId};
 
 use crate::errno::{Error, Result};
@@ -26,6 +26,17 @@ impl Vfs {
         let mut attr = self.namespace.attr(ino).await?;
         self.overlay(&mut attr);
         Ok(attr)
+    }
+
+    /// As [`Vfs::set_attr`], by who has the file open as `handle`.
+    pub async fn set_attr_by(
+        self: Arc<Self>,
+        handle: HandleId,
+        ino: Ino,
+        change: SetAttr,
+    ) -> Result<Attr> {
+        self.handles.file(handle)?.is_used();
+        self.set_attr(ino, change).await
     }
 
     /// Changes attributes; a new size truncates or grows the file.

@@ -302,7 +302,6 @@ impl World {
         }
     }
 
-    /// The process dies, and another one finds what it left.
     /// Another program writes the object.
     pub(crate) fn put_elsewhere(&self, key: &str) {
         self.bucket.insert(&Key::from(key), "theirs", Metadata::new());
@@ -322,6 +321,7 @@ impl World {
         self.vfs().lookup(Ino::ROOT, name(file)).await.is_ok()
     }
 
+    /// The process dies, and another one finds what it left.
     pub(crate) async fn dies(self) -> (World, vfs::Recovered) {
         // Who hands out what is due has it for a moment, whenever a file becomes due.
         let over = async {

@@ -181,6 +181,29 @@ async fn truncation_by_name_right_after_a_close_is_in_the_bucket_when_it_returns
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn truncation_goes_with_the_close_of_who_goes_on_with_the_file() {
+    let world = World::new();
+    world.bucket.insert(&Key::from("a"), &b"0123456789"[..], Metadata::new());
+    let ino = world.lookup("a").await;
+    let writer = world.open(ino, Access::Write).await.handle;
+    let cut = |size| SetAttr { size: Some(size), ..SetAttr::default() };
+    // As by a shell, which makes its output of it.
+    world.vfs().flush(writer, ME).await.unwrap();
+    world.vfs().set_attr_by(writer, ino, cut(8)).await.unwrap();
+    world.vfs().flush(writer, ME + 1).await.unwrap();
+    world.vfs().set_attr(ino, cut(6)).await.unwrap();
+    assert_eq!(world.bucket.calls(Op::Put), 0, "nor for the end of a child");
+    world.vfs().flush(writer, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"012345"[..]);
+    world.write(writer, 0, b"ab").await;
+    world.vfs().set_attr(ino, cut(4)).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"012345"[..]);
+    world.vfs().flush(writer, ME).await.unwrap();
+    assert_eq!(world.object("a").unwrap(), &b"ab23"[..]);
+    world.vfs.release(writer).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
     let world = World::new();
     world.bucket.insert(&Key::from("a"), vec![1; 300_000], Metadata::new());
