@@ -29,14 +29,14 @@ pub(crate) struct Handle {
     pub(crate) kind: Kind,
     /// When it was opened, on the monotonic clock.
     pub(crate) opened: Duration,
-    /// Whether its opener has begun to close it, and nothing was done by it since. There may be no other close to come:
+    /// Whether somebody has begun to close it, and nothing was done by it since. There may be no other close to come:
     /// the kernel tells of the last one's end only after the program has gone on.
     pub(crate) closes: AtomicBool,
 }
 
 impl Handle {
     /// Something is done by it: whoever does that has yet to close it.
-    pub(crate) fn is_used(&self) {
+    pub(crate) fn goes_on(&self) {
         // Seldom set, and looked at by all who write.
         if self.closes.load(Ordering::Relaxed) {
             self.closes.store(false, Ordering::SeqCst);

@@ -35,7 +35,7 @@ impl Vfs {
         ino: Ino,
         change: SetAttr,
     ) -> Result<Attr> {
-        self.handles.file(handle)?.is_used();
+        self.handles.file(handle)?.goes_on();
         self.set_attr(ino, change).await
     }
 

@@ -22,10 +22,10 @@ impl Vfs {
         if !handle.access.writes() {
             return Ok(());
         }
+        // Before it looks at the bytes: what is cut from now on may not be among those.
+        handle.closes.store(true, Ordering::SeqCst);
         handle.file.goes_on();
         if handle.opener == closer {
-            // Before it looks at the bytes: what is cut from now on may not be among those.
-            handle.closes.store(true, Ordering::SeqCst);
             self.close(&handle.file).await?;
             self.take_back_at_close(&handle.file);
             return handle.file.check_not_lost();

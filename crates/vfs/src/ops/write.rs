@@ -44,7 +44,7 @@ impl Vfs {
             Ok(_) => return Some(Err(Error::Call(Errno::EBADF))),
             Err(error) => return Some(Err(error)),
         };
-        handle.is_used();
+        handle.goes_on();
         match self.write_here(&handle.file, offset, bytes) {
             Ok(Here::Written) => Some(Ok(written(bytes))),
             Ok(Here::Unprepared | Here::Needs(_) | Here::Held) => None,
@@ -62,7 +62,7 @@ impl Vfs {
         bytes: Vec<u8>,
     ) -> Result<u32> {
         let handle = self.handles.file(handle)?;
-        handle.is_used();
+        handle.goes_on();
         let file = Arc::clone(&handle.file);
         for _ in 0..WRITE_TRIES_MAX {
             let step = match self.write_here(&file, offset, &bytes) {
