@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
+use fuse::Trust;
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns, Top};
 use remote::{
     ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
@@ -12,7 +13,7 @@ use remote::{
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Commit, PendingLimit, Recovered, Vfs, VfsOptions};
+use vfs::{Commit, PendingLimit, Recovered, TrustedXattrs, Vfs, VfsOptions};
 
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
@@ -190,6 +191,10 @@ fn vfs_options(
         upload_delay: config.upload_delay,
         pending_limit,
         last: config.last.clone(),
+        trusted_xattrs: match config.trusted_xattrs {
+            Trust::Granted => TrustedXattrs::Kept,
+            Trust::Denied => TrustedXattrs::Refused,
+        },
         learned: Arc::clone(knowledge.learned()),
     }
 }

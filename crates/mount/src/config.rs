@@ -50,6 +50,8 @@ pub struct Config {
     pub devices: Trust,
     /// Whether programs can be run.
     pub programs: Trust,
+    /// Whether `trusted.*` attributes are kept and shown.
+    pub trusted_xattrs: Trust,
     /// Owner and permissions of what says nothing else.
     pub looks: Looks,
     /// Where local state is kept: cache, staged writes, recovery.

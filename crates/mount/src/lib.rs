@@ -106,7 +106,7 @@ pub use status::{
     CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, ReadOnly, Status, StoreStatus,
     TimesStatus, TuningStatus, UploadState, UploadStatus,
 };
-pub use store::CacheLimit;
+pub use store::{CacheLimit, Unsafe, check_ownership};
 pub use sync::sync;
 pub use task::{Chore, Outcome};
 pub use telemetry::{

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use base::crc32c;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, unfollowed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::granule::{self, PIECE_GRANULES};
 use crate::layout::{Layout, SIDE_SUFFIX, VersionName};
@@ -171,7 +171,7 @@ fn version_trouble(path: &Path, row: &CheckedVersion) -> io::Result<Option<Strin
     if !metadata.is_file() {
         return Ok(Some("recorded, and not a file".to_owned()));
     }
-    let file = File::open(path)?;
+    let file = unfollowed().read(true).open(path)?;
     if metadata.ino() != row.inode {
         return Ok(Some("the record is of another file".to_owned()));
     }

@@ -71,25 +71,19 @@ impl Disk {
     /// A new file for reading and writing; fails if there is one.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn create(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
+        unfollowed().read(true).write(true).create_new(true).mode(0o600).open(path)
     }
 
     /// The file `path`, made if it is not there.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn open_or_create(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
+        unfollowed().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
     }
 
     /// The file `path`, or `None`.
     #[expect(clippy::unused_self, reason = "all calls go through the disk")]
     pub(crate) fn open(&self, path: &Path) -> io::Result<Option<File>> {
-        match OpenOptions::new().read(true).write(true).open(path) {
+        match unfollowed().read(true).write(true).open(path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -298,4 +292,10 @@ impl Disk {
             self.faults.as_ref().map_or(free_bytes, |faults| faults.told_room().min(free_bytes));
         Ok(Room { free_bytes, total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize) })
     }
+}
+/// Options of an open that fails at a symbolic link: none of our files is one, and another user's could lead anywhere.
+pub(crate) fn unfollowed() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(libc::O_NOFOLLOW);
+    options
 }

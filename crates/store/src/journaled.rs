@@ -2,10 +2,10 @@
 //! have. Needs no open store, changes nothing, and keeps nobody waiting.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use crate::disk::unfollowed;
 use crate::error::{Error, Result};
 use crate::journal::{Op, OpId, OpKind};
 use crate::layout::Layout;
@@ -48,7 +48,7 @@ pub fn journaled(dir: &Path) -> Result<Journaled> {
 fn dead(layout: &Layout, owners: Vec<u64>) -> Result<HashSet<u64>> {
     let path = layout.owners();
     let io = |error| Error::io("look at", &path, error);
-    let file = match File::open(&path) {
+    let file = match unfollowed().read(true).open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(owners.into_iter().collect());
         }

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::backing::is_in_use;
+use crate::disk::unfollowed;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::recovery::NOTE_SUFFIX;
@@ -82,7 +83,9 @@ pub fn discard_kept(dir: &Path, name: &OsStr) -> Result<Discarded> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Discarded::Unknown),
         metadata => metadata.map_err(io)?,
     };
-    if metadata.is_file() && is_in_use(&fs::File::open(&path).map_err(io)?).map_err(io)? {
+    if metadata.is_file()
+        && is_in_use(&unfollowed().read(true).open(&path).map_err(io)?).map_err(io)?
+    {
         return Ok(Discarded::InUse);
     }
     // The bytes first: a note that stands alone does no harm.
@@ -117,8 +120,10 @@ fn reason(path: &Path) -> String {
         return "there is no note of why it is here".to_owned();
     }
     let mut text = Vec::new();
-    let read =
-        fs::File::open(path).and_then(|note| note.take(NOTE_BYTES_MAX).read_to_end(&mut text));
+    let read = unfollowed()
+        .read(true)
+        .open(path)
+        .and_then(|note| note.take(NOTE_BYTES_MAX).read_to_end(&mut text));
     if let Err(error) = read {
         return format!("the note of why it is here cannot be read: {error}");
     }

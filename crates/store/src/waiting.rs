@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::backing::{BackingFile, is_in_use};
-use crate::disk::Disk;
+use crate::disk::{Disk, unfollowed};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SIDE_SUFFIX};
 use crate::look::look_at;
@@ -132,7 +132,7 @@ fn at_rest(path: &Path) -> Result<Whereabouts> {
     if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
         return Ok(Whereabouts::Gone);
     }
-    let Ok(file) = File::open(path) else { return Ok(Whereabouts::Gone) };
+    let Ok(file) = unfollowed().read(true).open(path) else { return Ok(Whereabouts::Gone) };
     let io = |error| Error::io("list", path, error);
     if is_in_use(&file).map_err(io)? {
         return Ok(Whereabouts::InUse);

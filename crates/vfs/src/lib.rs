@@ -50,6 +50,7 @@ mod vfs;
 mod victims;
 mod waiting;
 mod warm;
+mod xattr_names;
 
 pub use access::Access;
 pub use errno::{Error, Result, errno};
@@ -75,3 +76,4 @@ pub use vfs::{
 };
 pub use waiting::PendingLimit;
 pub use warm::{Evicted, Warmed, Warming};
+pub use xattr_names::TrustedXattrs;

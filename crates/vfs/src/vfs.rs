@@ -24,6 +24,7 @@ use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
 use crate::reopened::Again;
 use crate::waiting::{Later, PendingLimit, Relief};
+use crate::xattr_names::TrustedXattrs;
 
 /// What a file system is made of and bounded by.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct VfsOptions {
     pub pending_limit: Arc<PendingLimit>,
     /// Which files come after all else of their folder, where closes do not wait.
     pub last: Last,
+    /// Whether `trusted.*` attributes are part of the file system.
+    pub trusted_xattrs: TrustedXattrs,
     /// What has shown of the store.
     pub learned: Arc<Learned>,
 }

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &FsckArgs) -> Result<ExitCode> {
     if !state_dir.is_dir() {
         bail!("{}: there is no state folder; name it with --cache-dir", shown(&state_dir));
     }
+    let state_dir = settings::safe_state_dir(&state_dir)?;
     let repair = if args.repair { Repair::Yes } else { Repair::No };
     let local = mount::fsck(&state_dir, repair)?;
     let bucket = match location {

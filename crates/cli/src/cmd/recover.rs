@@ -37,6 +37,7 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !args.discard.is_empty() {
+        let state_dir = settings::safe_state_dir(&state_dir)?;
         // One name that is wrong keeps no other.
         let failed = args.discard.iter().filter_map(|name| mount::discard(&state_dir, name).err());
         let failed = failed.inspect(|error| complain(&error.to_string())).count();
@@ -44,8 +45,8 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     }
     let location = location.context("a URL is needed: the bucket, as it was mounted")?;
     // Nothing is mounted: the folder is not looked at.
-    let config = settings::config(location, Path::new("/"), &settings)?;
-    settings::make_state_dir(&state_dir)?;
+    let mut config = settings::config(location, Path::new("/"), &settings)?;
+    config.state_dir = settings::make_state_dir(&state_dir)?;
     if args.give_up { give_up(&config) } else { finish(&config) }
 }
 

@@ -41,6 +41,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         set_id_programs: trust(settings.suid),
         devices: trust(settings.dev),
         programs: trust(!settings.no_exec),
+        trusted_xattrs: trust(settings.trusted_xattrs),
         looks: Looks {
             uid: settings.uid,
             gid: settings.gid,

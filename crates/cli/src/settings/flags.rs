@@ -39,6 +39,10 @@ pub(crate) struct Settings {
     /// Let device nodes be opened; who writes to the bucket can make them.
     #[arg(long)]
     pub(crate) dev: bool,
+    /// Keep and show trusted.* extended attributes, which overlay mounts and other programs of root obey.
+    /// Anyone who can write to the bucket can set them.
+    #[arg(long)]
+    pub(crate) trusted_xattrs: bool,
     /// Let no program be run from the mount.
     #[arg(long)]
     pub(crate) no_exec: bool,

@@ -38,5 +38,5 @@ pub(crate) use merge::{Given, Origin};
 pub(crate) use options::Unknown;
 pub(crate) use resolve::{Resolved, Sources};
 pub(crate) use secrecy::exposed;
-pub(crate) use state_dir::{make_state_dir, state_dir};
+pub(crate) use state_dir::{make_state_dir, safe_state_dir, state_dir};
 pub(crate) use table::{Default, Setting, all, is_off};

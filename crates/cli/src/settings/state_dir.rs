@@ -29,15 +29,16 @@ pub(crate) fn state_dir(settings: &StateSettings) -> Result<PathBuf> {
     Ok(Path::new(&home).join(".local/share/quayfs"))
 }
 
-/// Makes it, for this user alone. One that is there and that others may enter is closed to them, unless it has
-/// something of theirs: then it is refused.
-pub(crate) fn make_state_dir(dir: &Path) -> Result<()> {
+/// Makes it, for this user alone, and returns its canonical path. One that is there and that others may enter is closed to
+/// them, unless it has something of theirs: then it is refused, as is one that another user could change.
+pub(crate) fn make_state_dir(dir: &Path) -> Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(MODE).create(dir).with_context(|| {
         format!(
             "cannot make the state folder {}: choose another one with --cache-dir",
             dir.display()
         )
     })?;
+    let dir = &safe_state_dir(dir)?;
     narrow(dir).with_context(|| {
         format!(
             "others may look into the state folder {}, which will have copies of the bucket's files: chmod \
@@ -48,6 +49,18 @@ pub(crate) fn make_state_dir(dir: &Path) -> Result<()> {
     fs::read_dir(dir).map(drop).with_context(|| {
         format!(
             "cannot use the state folder {}: choose another one with --cache-dir",
+            dir.display()
+        )
+    })?;
+    Ok(dir.clone())
+}
+
+/// The canonical path of a state folder that is there, if no other user can change what is in it.
+pub(crate) fn safe_state_dir(dir: &Path) -> Result<PathBuf> {
+    mount::check_ownership(dir).with_context(|| {
+        format!(
+            "the state folder {} is not safe: choose another one with --cache-dir, or make its owner \
+             the only user that can change it",
             dir.display()
         )
     })

@@ -13,11 +13,23 @@ use rustix::fs::{
     utimensat,
 };
 use rustix::io::Errno;
-use testkit::{MinIo, Mount, Plan, Shape, SlowLink, run, wait, write_new};
+use testkit::{Bucket, MinIo, Mount, Plan, Shape, SlowLink, run, wait, write_new};
 
-use crate::{SOON, TTL, mounted, mounted_with};
+use crate::{SOON, TTL, mounted_with};
+
+const TRUSTED: &str = "--trusted-xattrs";
 
 const WITHIN: Duration = Duration::from_mins(1);
+
+/// A bucket and a mount of it that keeps every kind of attribute.
+fn mounted() -> (Bucket<'static>, Mount) {
+    mounted_with(&[TRUSTED])
+}
+
+/// Another mount of `bucket`, with a state folder of its own.
+fn mounted_again(bucket: &Bucket<'_>) -> Mount {
+    Plan::of(bucket).flags([TRUSTED]).mount()
+}
 
 /// Everything that `stat` says and a store could lose.
 fn look(path: &Path) -> String {
@@ -98,7 +110,7 @@ pub(crate) fn everything_that_can_be_said_of_a_name_is_there_after_a_remount() {
     assert_eq!(fs::read(mount.join("link")).unwrap(), b"more bytes");
     assert!(fs::metadata(mount.join("fifo")).unwrap().file_type().is_fifo());
     // In another folder of state, in the order of a listing.
-    let other = Plan::of(&bucket).mount();
+    let other = mounted_again(&bucket);
     let listed = run(Command::new("ls").arg("-ln").arg(other.path()), WITHIN);
     let listed = listed.ok();
     assert!(listed.contains("link -> folder/inner"), "{listed}");
@@ -123,7 +135,7 @@ fn everything_that_can_be_said_of_names_goes_with_a_folder_that_moves_or_changes
     let other = look(&mount.join("other/file"));
     let exchange = RenameFlags::EXCHANGE;
     renameat_with(CWD, mount.join("new"), CWD, mount.join("other"), exchange).unwrap();
-    for mount in [&mount, &Plan::of(&bucket).mount()] {
+    for mount in [&mount, &mounted_again(&bucket)] {
         let places = [looks(&mount.join("other")), vec![look(&mount.join("new/file"))]];
         assert_eq!(places, [before.clone(), vec![other.clone()]]);
     }

@@ -18,7 +18,8 @@ use testkit::{Bucket, MinIo, Mount, Plan, Scratch, is_long, noise};
 
 /// Nothing is believed for any time, so that what others do is seen at once; and nearly nothing is
 /// cached, so that much is fetched again.
-pub(crate) const FLAGS: [&str; 4] = ["--metadata-ttl", "0s", "--cache-size", "1MiB"];
+pub(crate) const FLAGS: [&str; 5] =
+    ["--metadata-ttl", "0s", "--cache-size", "1MiB", "--trusted-xattrs"];
 
 const OPS_MAX: usize = 60;
 const CASES_SHORT: u32 = 40;

@@ -2,11 +2,12 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, XattrFlags, getxattr, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 use testkit::{Login, MinIo, Mount, Plan, Scratch, run, wait, write_new};
 
@@ -50,6 +51,25 @@ fn credentials_that_may_write_leave_nothing_in_an_untouched_bucket() {
     assert_eq!(bucket.keys(), Vec::<String>::new());
     mount.umount();
     assert_eq!(bucket.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn trusted_attributes_of_a_bucket_are_not_shown_to_root() {
+    let (bucket, mount) = mounted_with(&["--trusted-xattrs"]);
+    let (name, value) = ("trusted.overlay.redirect", b"/etc");
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    setxattr(mount.join("file"), name, value, XattrFlags::CREATE).unwrap();
+    setxattr(mount.join("file"), "user.a", b"1", XattrFlags::CREATE).unwrap();
+    mount.umount();
+
+    let mount = Plan::of(&bucket).mount();
+    let file = mount.join("file");
+    let mut names = [0; 256];
+    let length = listxattr(&file, &mut names[..]).unwrap();
+    assert_eq!(&names[..length], b"user.a\0");
+    assert_eq!(getxattr(&file, name, &mut [0; 16][..]), Err(Errno::OPNOTSUPP));
+    assert_eq!(setxattr(&file, name, value, XattrFlags::empty()), Err(Errno::OPNOTSUPP));
+    assert_eq!(removexattr(&file, name), Err(Errno::OPNOTSUPP));
 }
 
 /// Expects `folder/file` to hold `bytes`.
@@ -230,4 +250,35 @@ fn keys_that_are_replaced_in_their_file_are_taken_up() {
         fs::read(mount.join("b")).is_ok_and(|read| read == b"2")
     });
     mount.umount();
+}
+
+#[test]
+fn root_refuses_a_state_folder_that_another_user_can_change() {
+    let scratch = Scratch::new();
+    let bucket = MinIo::shared().bucket();
+    let attempt = |state: &Path| Plan::of(&bucket).state_in(state).attempt();
+    let user = Some(23456);
+
+    let owned = scratch.folder("owned");
+    chown(&owned, user, user).unwrap();
+    let said = attempt(&owned).refused().stderr;
+    assert!(said.contains(&format!("{} belongs to user 23456", owned.display())), "{said}");
+
+    // A log that leads to a file of root.
+    let linked = scratch.folder("linked");
+    let target = scratch.path().join("target");
+    fs::set_permissions(&linked, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&target, linked.join("quayfs.log")).unwrap();
+    let said = attempt(&linked).refused().stderr;
+    assert!(said.contains("quayfs.log is a symbolic link"), "{said}");
+    assert!(!target.exists());
+
+    // A folder above that its owner can replace.
+    let above = scratch.folder("above");
+    fs::create_dir(above.join("state")).unwrap();
+    chown(&above, user, user).unwrap();
+    let said = attempt(&above.join("state")).refused().stderr;
+    assert!(said.contains(&format!("{} belongs to user 23456", above.display())), "{said}");
+    chown(&above, Some(0), Some(0)).unwrap();
+    attempt(&above.join("state")).ok().umount();
 }

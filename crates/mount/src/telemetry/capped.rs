@@ -76,9 +76,22 @@ fn old(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// A log for who mounted alone: names of files are in it.
+/// Opens the log, which only its owner may read: names of files are in it. A symbolic link in its place is followed if
+/// root or this user made it, as `/dev/stderr`; another user's could lead anywhere.
 fn private(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).mode(0o600).open(path)
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_NOFOLLOW).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) && is_trusted_link(path) => {
+            options.open(path)
+        }
+        opened => opened,
+    }
+}
+
+fn is_trusted_link(path: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|link| link.uid() == 0 || link.uid() == user)
 }
 
 impl<'a> MakeWriter<'a> for CappedFile {
@@ -125,6 +138,22 @@ mod tests {
             (&*log).write_all(b"a line\n").unwrap();
         }
         assert_eq!(std::fs::read(&path).unwrap(), b"a line\n".repeat(4));
+    }
+
+    #[test]
+    fn link_of_another_user_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, target) = (dir.path().join("q.log"), dir.path().join("target"));
+        std::os::unix::fs::symlink(&target, &path).unwrap();
+        drop(CappedFile::open(path.clone()).unwrap());
+        assert!(target.exists(), "its own link is followed");
+        if rustix::process::geteuid().is_root() {
+            std::fs::remove_file(&target).unwrap();
+            std::os::unix::fs::lchown(&path, Some(23456), None).unwrap();
+            let refused = CappedFile::open(path).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
+            assert!(!target.exists());
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use base::{ByteRange, crc32c};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::row::NewRow;
-use crate::disk::Disk;
+use crate::disk::{Disk, unfollowed};
 use crate::layout::SEALS_PREFIX;
 use crate::lock::{self, Mode};
 
@@ -164,7 +164,7 @@ impl Left {
 pub(super) fn written(database: &Path, disk: &Disk) -> io::Result<Vec<(PathBuf, u64, NewRow)>> {
     let mut all = Vec::new();
     for path in paths(database, disk)? {
-        let file = match File::open(&path) {
+        let file = match unfollowed().read(true).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),

@@ -180,6 +180,7 @@ pub(crate) fn file_system(
         upload_delay: setup.upload_delay,
         pending_limit: setup.pending_limit,
         last: Last::named(setup.last.into_iter().map(name).collect()),
+        trusted_xattrs: vfs::TrustedXattrs::Kept,
         learned: Arc::default(),
     };
     let names = Arc::clone(&namespace);

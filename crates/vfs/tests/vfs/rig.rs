@@ -98,6 +98,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         upload_delay: vfs::UPLOAD_DELAY,
         pending_limit: vfs::PendingLimit::of(vfs::PENDING_FILES, usize::MAX),
         last: Last::default(),
+        trusted_xattrs: vfs::TrustedXattrs::Kept,
         learned: Arc::default(),
     };
     let vfs = Vfs::new(

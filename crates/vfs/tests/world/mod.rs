@@ -287,6 +287,7 @@ pub(crate) fn file_system(
         upload_delay: quayfs_vfs::UPLOAD_DELAY,
         pending_limit: quayfs_vfs::PendingLimit::of(quayfs_vfs::PENDING_FILES, usize::MAX),
         last: Last::default(),
+        trusted_xattrs: quayfs_vfs::TrustedXattrs::Kept,
         learned: Arc::default(),
     };
     let (names, disk) = (namespace, store.clone());

@@ -67,7 +67,7 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     config.starter = args.ends_with;
     // A folder that is not ours to keep state in is left as it is.
     mount::check_apart(&config)?;
-    settings::make_state_dir(&config.state_dir)?;
+    config.state_dir = settings::make_state_dir(&config.state_dir)?;
     let own = if args.detach {
         LogTarget::File(config.state_dir.join("quayfs.log"))
     } else {
