@@ -50,7 +50,7 @@ pub enum Unsafe {
     },
 }
 
-/// What the check needs to know of a folder or file.
+/// Owner, permissions and kind of a folder or file, as far as the check needs them.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     uid: u32,

@@ -15,9 +15,19 @@ const MODE: u32 = 0o700;
 /// What each state folder has.
 const DATABASE: &str = "state.db";
 
-/// The folder that is wished for, or the usual one of this user.
-#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+/// The folder that is wished for, or the usual one of this user, as [`canonical`] tells it.
 pub(crate) fn state_dir(settings: &StateSettings) -> Result<PathBuf> {
+    asked_for(settings).map(canonical)
+}
+
+/// The path without symbolic links, as a daemon knows its state folder: commands compare the two. A folder that is not
+/// there yet keeps the path as it was given.
+fn canonical(dir: PathBuf) -> PathBuf {
+    fs::canonicalize(&dir).unwrap_or(dir)
+}
+
+#[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+fn asked_for(settings: &StateSettings) -> Result<PathBuf> {
     if let Some(dir) = &settings.cache_dir {
         return std::path::absolute(dir).with_context(|| format!("{}: not a path", dir.display()));
     }
@@ -99,10 +109,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    use super::make_state_dir;
+    use super::{StateSettings, make_state_dir, state_dir};
 
     fn mode(dir: &Path) -> u32 {
         fs::metadata(dir).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn linked_state_folder_has_one_path_for_daemon_and_commands() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (dir, link) = (scratch.path().join("dir"), scratch.path().join("link"));
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        let settings = StateSettings { cache_dir: Some(link.clone()) };
+        assert_eq!(state_dir(&settings).unwrap(), link, "there is no folder yet");
+        fs::create_dir(&dir).unwrap();
+        let of_daemon = make_state_dir(&link).unwrap();
+        assert_eq!(state_dir(&settings).unwrap(), of_daemon);
+        assert_ne!(of_daemon, link);
     }
 
     #[test]
