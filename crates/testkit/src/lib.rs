@@ -52,7 +52,9 @@ pub use mount::{Attempt, Mount, Plan, mounted_at};
 pub use nextflow::{nextflow, nextflow_of_buckets};
 pub use noise::noise;
 pub use parrot::Parrot;
-pub use place::{Scratch, dev_dir, engine, is_long, python, quayfs, ring_wish, root_folder, tool};
+pub use place::{
+    Scratch, dev_dir, engine, is_long, long_runs, python, quayfs, ring_wish, root_folder, tool,
+};
 pub use program::{Opening, Program};
 pub use promises::{Account, Moves, Writer};
 pub use tls::Tls;

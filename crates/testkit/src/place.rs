@@ -24,6 +24,16 @@ pub fn is_long() -> bool {
     env::var_os("QUAYFS_LONG").is_some_and(|value| value == "1")
 }
 
+/// The number of runs of a long form that has no end of its own: as `QUAYFS_LONG_RUNS` says, else `usual`.
+///
+/// # Panics
+///
+/// When the variable is set to something else than a number.
+pub fn long_runs(usual: u64) -> u64 {
+    env::var("QUAYFS_LONG_RUNS")
+        .map_or(usual, |runs| runs.parse().expect("QUAYFS_LONG_RUNS is a number"))
+}
+
 /// What the mounts of the tests log, where that is asked for.
 pub(crate) fn log_level() -> Option<OsString> {
     env::var_os("QUAYFS_TEST_LOG")

@@ -69,6 +69,7 @@ mod shared_cache;
 mod slides;
 mod system;
 mod top;
+mod tree_model;
 mod trees;
 mod visibility;
 

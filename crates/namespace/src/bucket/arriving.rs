@@ -4,6 +4,7 @@
 use base::Ino;
 use remote::Key;
 
+use super::changes::Ticket;
 use super::nodes::{Kind, Node, Place};
 use super::tree::Tree;
 use crate::Result;
@@ -24,6 +25,12 @@ impl Tree {
 
     fn is_departing(&self, ino: Ino) -> bool {
         !self.departing.is_empty() && self.is_in_or_below(ino, |at| self.departing.contains_key(at))
+    }
+
+    /// Whether `ino`, or a directory above it, got other keys after the request with this ticket began.
+    pub(super) fn has_moved(&self, ticket: &Ticket, ino: Ino) -> bool {
+        let moved = ticket.moved_since();
+        !moved.is_empty() && self.is_in_or_below(ino, |at| moved.contains(at))
     }
 
     /// Whether `ino`, or a folder above it, is one of those.

@@ -18,5 +18,7 @@ pub(super) mod note;
 pub(super) mod place;
 pub(super) mod read;
 pub(super) mod record;
+pub(super) mod remove;
+pub(super) mod schedule;
 pub(super) mod sheet;
 pub(super) mod write;

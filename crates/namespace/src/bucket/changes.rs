@@ -4,6 +4,9 @@
 //! the request went out, or is being changed while the answer comes in, the answer must not undo
 //! the change: it does not tell about that name. A [`Ticket`] is a request under way, a [`Claim`] a
 //! change under way.
+//!
+//! A directory that gets other keys is noted as one change, however many names are below it: an
+//! answer that is older tells nothing of it, or of anything below it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +22,8 @@ type Seq = u64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     // Invariant: `requests` counts the tickets that live, by the `seq` at which they began;
-    // `names` has every claimed name, and every name changed after the oldest ticket began.
+    // `names` has every claimed name, and every name changed after the oldest ticket began;
+    // `moved` has every directory that got other keys after the oldest ticket began.
     // A leaf: no other lock is taken under it.
     inner: Arc<Mutex<Inner>>,
 }
@@ -29,6 +33,7 @@ struct Inner {
     seq: Seq,
     requests: BTreeMap<Seq, usize>,
     names: HashMap<(Ino, Name), Changed>,
+    moved: HashMap<Ino, Seq>,
 }
 
 #[derive(Debug, Default)]
@@ -89,6 +94,17 @@ impl Changes {
     pub(super) fn note(&self, parent: Ino, name: &Name) {
         self.inner.lock().note((parent, name.clone()));
     }
+
+    /// Notes that the directory `dir`, and with it all below it, has other keys than before; under the
+    /// lock of the tree.
+    pub(super) fn note_moved(&self, dir: Ino) {
+        let mut inner = self.inner.lock();
+        inner.seq += 1;
+        let at = inner.seq;
+        if !inner.requests.is_empty() {
+            inner.moved.insert(dir, at);
+        }
+    }
 }
 
 impl Ticket {
@@ -106,6 +122,12 @@ impl Ticket {
 }
 
 impl Ticket {
+    /// The directories that got other keys since the request was begun; mostly none.
+    pub(super) fn moved_since(&self) -> Vec<Ino> {
+        let inner = self.changes.inner.lock();
+        inner.moved.iter().filter(|&(_, &at)| self.seq < at).map(|(&dir, _)| dir).collect()
+    }
+
     /// Whether a name in the folder `parent` was changed since the request was begun.
     pub(super) fn outdated(&self, parent: Ino) -> bool {
         let inner = self.changes.inner.lock();
@@ -166,6 +188,7 @@ impl Inner {
     fn prune(&mut self) {
         let oldest = self.requests.first_key_value().map_or(Seq::MAX, |(&seq, _)| seq);
         self.names.retain(|_, changed| changed.claims > 0 || oldest < changed.at);
+        self.moved.retain(|_, at| oldest < *at);
     }
 }
 
@@ -201,6 +224,19 @@ mod tests {
         drop(claim);
         assert!(!during.tells(Ino(1), &name("a")));
         assert!(changes.ticket().tells(Ino(1), &name("a")));
+    }
+
+    #[test]
+    fn a_directory_that_moved_is_known_to_older_requests_only() {
+        let changes = Changes::default();
+        changes.note_moved(Ino(2));
+        let before = changes.ticket();
+        changes.note_moved(Ino(3));
+        let after = changes.ticket();
+        assert_eq!(before.moved_since(), [Ino(3)]);
+        assert!(after.moved_since().is_empty());
+        drop(before);
+        assert!(changes.inner.lock().moved.is_empty());
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl Shared {
         }
         // The marker last: without it what is hidden would be all that is left.
         self.clear_hidden("rmdir", &prefix).await?;
+        self.attributes_gone(&prefix);
         for key in below.marker.then_some(&prefix).into_iter().chain(&below.stub) {
             self.remote.delete(key).await.map_err(|error| Error::remote("rmdir", error))?;
         }
@@ -308,29 +309,13 @@ impl Shared {
         }
     }
 
-    /// Removes the attribute objects of a folder that has nothing else but its marker.
+    /// Removes the attribute objects of a directory that has nothing else but its marker, for a caller that
+    /// holds the turn at its path.
     pub(super) async fn clear_hidden(&self, op: &'static str, prefix: &Key) -> Result<()> {
         if !place::has_attributes(prefix, self.remote.personality().key_bytes_max) {
             return Ok(());
         }
-        let hidden = prefix.join(place::OBJECT);
-        let mut request = listing::below(&hidden, listing::PAGE_ENTRIES_MAX);
-        let mut keys: Vec<Key> = Vec::new();
-        loop {
-            let page = self.remote.list(&request).await;
-            let page = page.map_err(|error| Error::remote(op, error))?;
-            keys.extend(page.entries.into_iter().filter_map(|entry| match entry {
-                remote::Entry::Object(key, _) => Some(key),
-                remote::Entry::Prefix(_) => None,
-            }));
-            match page.next {
-                None => break,
-                next => {
-                    listing::turn(&mut request, next).map_err(|error| Error::remote(op, error))?;
-                }
-            }
-        }
-        self.delete_attributes(&keys, prefix).await
+        self.remove_attributes(op, prefix).await
     }
 
     /// Removes the object `key` of a file in the folder `dir`. If it is the folder's own, the folder

@@ -165,6 +165,7 @@ impl Shared {
             match state.tree.node_mut(moving).map(|node| &mut node.kind) {
                 Some(Kind::Folder(_)) => {
                     state.tree.elsewhere.insert(moving, route.to.clone());
+                    self.changes.note_moved(moving);
                     state.tree.follow(moving, &route.to, cargo)
                 }
                 Some(Kind::File(file)) => {

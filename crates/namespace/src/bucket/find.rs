@@ -11,6 +11,7 @@ use super::answers::is_unanswered;
 use super::ask::Ask;
 use super::attributes::item::OWN;
 use super::attributes::read::Want;
+use super::changes::Ticket;
 use super::flight::Scope;
 use super::keys::{self, Meant};
 use super::listing::There;
@@ -416,7 +417,7 @@ impl Shared {
         self.answered();
         let found = {
             let mut state = self.state();
-            if !state.is_at(parent, prefix) {
+            if !state.is_told_of(&ticket, parent, prefix) {
                 return Ok(Answer::Elsewhere);
             }
             for (told, there) in told {
@@ -527,9 +528,15 @@ fn not_taken(op: &'static str, name: &Name, error: Error) -> Error {
 }
 
 impl State {
-    /// Whether the folder `dir` still has the prefix that the bucket was asked about.
+    /// Whether the folder `dir` has the prefix `prefix`.
     pub(super) fn is_at(&self, dir: Ino, prefix: &Key) -> bool {
         self.tree.prefix("lookup", dir).is_ok_and(|now| now == *prefix)
+    }
+
+    /// Whether what a request with this ticket tells of `prefix` is about the directory `dir`: it has had
+    /// that prefix since before the request began.
+    pub(super) fn is_told_of(&self, ticket: &Ticket, dir: Ino, prefix: &Key) -> bool {
+        self.is_at(dir, prefix) && !self.tree.has_moved(ticket, dir)
     }
 
     /// A question about `name` was answered from memory.

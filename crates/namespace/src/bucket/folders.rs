@@ -56,7 +56,9 @@ impl Shared {
         let mut cargo = Cargo::default();
         cargo.records.extend(records);
         let cleared = match over {
-            Some(_) => self.clear_hidden(OP, &route.to).await,
+            Some(_) => {
+                self.clear_hidden(OP, &route.to).await.map(|()| self.attributes_gone(&route.to))
+            }
             None => Ok(()),
         };
         let copied = match cleared {

@@ -137,7 +137,7 @@ impl Gather {
         filling: &Filling,
         answer: Answer,
     ) -> Found {
-        if !state.is_at(self.dir, &self.prefix) {
+        if !state.is_told_of(&answer.ticket, self.dir, &self.prefix) {
             return Found::Elsewhere;
         }
         let Answer { span, page: Page { entries, next }, ticket, as_of, took, begins: _ } = answer;
@@ -163,7 +163,7 @@ impl Gather {
         now: Duration,
     ) -> Found {
         let (dir, began) = (self.dir, self.began);
-        if !state.is_at(dir, &self.prefix) {
+        if !state.is_told_of(ticket, dir, &self.prefix) {
             return Found::Elsewhere;
         }
         let late = mem::take(&mut self.late);

@@ -172,6 +172,26 @@ pub(super) fn push_folder(prefix: &mut Vec<u8>, name: &Name) {
     }
 }
 
+/// The names that lead to the directory whose keys begin with `prefix`, with slashes between them. `None` if
+/// `prefix` ends within a part.
+pub(super) fn path(prefix: &Key) -> Option<Vec<u8>> {
+    let bytes = prefix.as_bytes();
+    let mut path: Vec<Vec<u8>> = Vec::new();
+    let mut at = 0;
+    for slash in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at) {
+        loop {
+            let name = name(&Key::from(&bytes[..at]), &bytes[at..slash], Company::Alone)?;
+            at += part(&name).len();
+            path.push(name.as_bytes().to_vec());
+            if at == slash {
+                break;
+            }
+        }
+        at = slash + 1;
+    }
+    (at == bytes.len()).then(|| path.join(&b'/'))
+}
+
 /// The name that an object has beside the folder `name`, if it is not too long.
 pub(super) fn beside(name: &Name) -> Option<Name> {
     match decode(name)? {

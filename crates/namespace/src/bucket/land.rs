@@ -51,6 +51,7 @@ impl Shared {
         let files = {
             let mut state = self.state();
             let files = state.tree.follow(source, prefix, cargo);
+            self.changes.note_moved(source);
             if let Some(folder) = state.tree.folder_mut(source) {
                 folder.marker |= cargo.is_empty();
             }
@@ -146,18 +147,6 @@ impl Tree {
             }
         }
         files
-    }
-
-    /// All names below `ino`, each with its folder.
-    pub(super) fn names_below(&self, ino: Ino) -> Vec<(Ino, Name)> {
-        let (mut names, mut folders) = (Vec::new(), vec![ino]);
-        while let Some(folder) = folders.pop() {
-            for (name, child) in self.entries_of(folder) {
-                names.push((folder, name));
-                folders.extend(self.is_folder(child).then_some(child));
-            }
-        }
-        names
     }
 
     fn entries_of(&self, folder: Ino) -> Vec<(Name, Ino)> {

@@ -205,10 +205,8 @@ impl Shared {
                 node.as_of = Some(now);
             }
             state.tree.note_moved(*ino, entry);
-            // Who has looked under the new name before all was there does not know.
-            for (folder, name) in state.tree.names_below(*ino) {
-                self.changes.note(folder, &name);
-            }
+            // A request that looked under the new name before all was there does not know.
+            self.changes.note_moved(*ino);
             files
         };
         self.record_noted_or_log(OP, *ino);

@@ -162,7 +162,7 @@ impl Shared {
 
 impl State {
     fn take_in(&mut self, trip: &Trip, told: Told, range: Range) -> Answer {
-        if !self.is_at(trip.dir, &trip.prefix) {
+        if !self.is_told_of(&trip.ticket, trip.dir, &trip.prefix) {
             return Answer { range: None };
         }
         if trip.scope == Scope::Ahead {

@@ -159,12 +159,16 @@ impl Shared {
                 self.finish_leaving(&leaving).await?;
                 self.finish_file((of, going), &planned, records).await
             }
+            What::RemoveFolder { prefix } => {
+                self.remove_folder(&prefix).await?;
+                self.attributes_gone_before(&prefix, of);
+                Ok(Marks::default())
+            }
             what @ (What::Unlinked(_)
             | What::Exchange { .. }
             | What::Failed(_)
             | What::Remove(_)
             | What::MakeFolder { .. }
-            | What::RemoveFolder { .. }
             | What::MakeObject(_)) => {
                 self.finish_other(what, records).await.map(|()| Marks::default())
             }
@@ -194,10 +198,12 @@ impl Shared {
                 let made = self.put_if_absent(&marker, metadata).await;
                 made.map_err(|error| Error::remote(OP, error))
             }
-            What::RemoveFolder { prefix } => self.remove_folder(&prefix).await,
             What::MakeObject(object) => self.finish_object(OP, &object).await,
-            What::File(_) | What::Folder { .. } | What::Renamed { .. } => {
-                unreachable!("moves are finished elsewhere")
+            What::File(_)
+            | What::Folder { .. }
+            | What::Renamed { .. }
+            | What::RemoveFolder { .. } => {
+                unreachable!("moves and removals of directories are finished elsewhere")
             }
         }
     }

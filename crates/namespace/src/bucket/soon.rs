@@ -138,6 +138,8 @@ impl Shared {
             return Err(Error::name(ErrorKind::NotEmpty, OP, name));
         }
         self.removed(parent, ino);
+        // What is said from now on is said of a directory that is made anew under this name.
+        self.attributes_gone(&prefix);
         let change = Change::RemoveFolder { prefix, place: (parent, name.clone()) };
         let (dirs, records, claims) = (vec![parent], vec![record], vec![claim]);
         self.send(Made { dirs, change, records, place, claims, room });

@@ -149,6 +149,9 @@ impl Shared {
                 Found::There => return Ok(()),
                 Found::Elsewhere => {}
             }
+            // What is asked from now on is newer than the move; nobody is to join what began before it.
+            self.state().leave_table(trip);
+            trip.ticket = Some(Arc::new(self.changes.ticket()));
             match self.state().tree.prefix(OP, trip.dir) {
                 Ok(prefix) => trip.prefix = prefix,
                 // It was empty when it was removed.

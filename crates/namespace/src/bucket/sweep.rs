@@ -94,8 +94,10 @@ impl Tree {
                 continue;
             };
             let key = Key::from(&prefix[..]);
-            // What is about to move here is still elsewhere.
-            if self.prefix("sweep", ino).ok().as_ref() != Some(&key) {
+            // What is about to move here is still elsewhere; and what moved here since the page was asked
+            // for, the page shows in part, or it shows what was here before.
+            if self.prefix("sweep", ino).ok().as_ref() != Some(&key) || self.has_moved(ticket, ino)
+            {
                 continue;
             }
             if let Some(lines) = sweep.take(&key) {

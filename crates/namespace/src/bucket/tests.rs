@@ -19,6 +19,7 @@ mod outbox;
 mod places;
 mod races;
 mod recent;
+mod removed_dirs;
 mod requests;
 mod revision;
 mod stand_in;

@@ -117,6 +117,16 @@ impl Turns {
         }
     }
 
+    /// The right to do what is wanted, if nothing is in its way now.
+    pub(super) fn take_now(&self, wants: Vec<Want>) -> Option<Turn> {
+        let line = self.line.lock();
+        if !line.in_the_way(&wants).is_empty() {
+            return None;
+        }
+        let (turn, _) = self.queue_in(line, wants);
+        Some(turn)
+    }
+
     /// A place in the line, and what tells that it is our turn, if that is not now. `None` if there
     /// is somebody in the way whose changes are not to be seen yet.
     pub(super) fn pass(&self, wants: Vec<Want>) -> Option<(Turn, Option<Wait>)> {

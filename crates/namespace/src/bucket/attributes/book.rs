@@ -139,6 +139,8 @@ pub(in crate::bucket) struct Book {
     pub(in crate::bucket) turn: Arc<tokio::sync::Mutex<()>>,
     /// Not before this time after a write that failed, and how long the next wait is.
     pub(in crate::bucket) resting: Option<(Duration, Duration)>,
+    /// How often a write that was due has passed over it since the last one.
+    pub(in crate::bucket) passes: u32,
     /// When it was asked for in vain, if that was the last time, and what came of it.
     pub(in crate::bucket) failed: Option<(Duration, Error)>,
     pub(in crate::bucket) used: u64,
@@ -154,6 +156,7 @@ impl Book {
             pending: BTreeMap::new(),
             turn: Arc::default(),
             resting: None,
+            passes: 0,
             failed: None,
             used: 0,
         }
@@ -282,6 +285,19 @@ impl Book {
         let struck = useless_of(&mut records);
         self.pending.insert(label, Pending { due, records, origin, ..pending });
         struck
+    }
+
+    /// What the bucket had is removed; what waits to be written stays.
+    pub(in crate::bucket) fn forget_written(&mut self) {
+        (self.form, self.as_of, self.sheets) = (Form::Unknown, None, vec![Sheet::default()]);
+    }
+
+    /// Forgets what was noted before `record`, and returns the records of that.
+    pub(in crate::bucket) fn forget_before(&mut self, record: RecordId) -> Vec<RecordId> {
+        let old = self
+            .pending
+            .extract_if(.., |_, pending| pending.records.last().is_some_and(|last| *last < record));
+        old.flat_map(|(_, pending)| pending.records).collect()
     }
 
     /// Nothing that waits is due by itself any more. Whether something was.

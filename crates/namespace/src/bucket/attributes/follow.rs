@@ -31,7 +31,7 @@ impl Shared {
     }
 
     async fn settle_folder(&self, folder: &Key) -> Result<()> {
-        match self.write_folder(folder).await {
+        match self.write_held(folder).await {
             // What is not ours to write is copied as it is.
             Err(error) if error.kind == ErrorKind::Unsupported => Ok(()),
             written => written,

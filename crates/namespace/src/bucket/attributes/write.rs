@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
-use base::{FileKind, Ino};
+use base::FileKind;
 use bytes::Bytes as Body;
 use futures::{StreamExt as _, stream};
 use remote::{Condition, ErrorKind as RemoteErrorKind, Fresh, Key, Metadata, PutOptions, Version};
 
 use super::book::{Form, Origin, Pending, Readable, SHARDS, Sheet, shard};
-use super::books::Books;
 use super::item::{Item, Label};
 use super::line::Usual;
 use super::place;
 use super::read::{OBJECT_BYTES_MAX, SHARDS_AT_A_TIME, Want};
 use super::sheet::{self, Items};
-use crate::bucket::nodes::Place;
 use crate::bucket::options::Attributes;
 use crate::bucket::shared::Shared;
 use crate::{Error, ErrorKind, RecordId, Result};
@@ -27,14 +25,8 @@ const WHOLE_BYTES_MAX: usize = 512 << 10;
 /// How often a write is tried that others get before.
 const TRIES_MAX: usize = 16;
 
-/// Folders that are written at a time.
-const FOLDERS_AT_A_TIME: usize = 8;
-
-/// While something waits, it is looked so often for what is due.
-const LOOK_DELAY_MAX: Duration = Duration::from_millis(500);
-
 /// How long a folder is left alone after a write that failed.
-const REST_MIN: Duration = Duration::from_secs(1);
+pub(super) const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_mins(1);
 
 /// What the bucket is to be told.
@@ -52,76 +44,9 @@ enum Step {
 type Changes = Vec<(Label, Pending)>;
 
 impl Shared {
-    /// Writes what is noted when it is due, for as long as it is polled.
-    pub(in crate::bucket) async fn keep_attributes(&self) {
-        if self.options.attributes != Attributes::Kept {
-            return std::future::pending().await;
-        }
-        loop {
-            let due = self.state().tree.books.as_ref().and_then(Books::first_due);
-            let now = self.clock.monotonic();
-            match due {
-                None => self.noted.notified().await,
-                // What is noted meanwhile wakes nobody: a thousand files a second would.
-                Some(due) if now < due => {
-                    self.clock.sleep(due.saturating_sub(now).min(LOOK_DELAY_MAX)).await;
-                }
-                Some(_) => {
-                    // Each failure is logged, and tried again after a rest.
-                    let _ = self.write_all(Some(now)).await;
-                }
-            }
-        }
-    }
-
-    /// Writes what is noted of the entries of `dir`, and of itself; of all folders if there is none.
-    pub(in crate::bucket) async fn sync_attributes(&self, dir: Option<Ino>) -> Result<()> {
-        let Some(dir) = dir else { return self.write_all(None).await };
-        let (own, parent) = {
-            let state = self.state();
-            let own = state.tree.prefix("sync", dir)?;
-            let parent = match state.tree.node(dir).map(|node| &node.place) {
-                Some(Place::Named { parent, .. }) => Some(state.tree.prefix("sync", *parent)?),
-                Some(Place::Root | Place::Unlinked | Place::Replaced) | None => None,
-            };
-            (own, parent)
-        };
-        self.write_folder(&own).await?;
-        if let Some(parent) = parent {
-            self.write_folder(&parent).await?;
-        }
-        Ok(())
-    }
-
-    /// As [`Shared::sync_attributes`], of all that is in the folder `top` and below it, and of itself.
-    pub(in crate::bucket) async fn sync_attributes_below(&self, top: Ino) -> Result<()> {
-        let below = {
-            let state = self.state();
-            let prefix = state.tree.prefix("sync", top)?;
-            let due = state.tree.books.as_ref().map(|books| books.due(None)).unwrap_or_default();
-            let is_below = |folder: &Key| folder.as_bytes().starts_with(prefix.as_bytes());
-            due.into_iter().filter(is_below).collect()
-        };
-        let written = self.write_folders(below).await;
-        written.and(self.sync_attributes(Some(top)).await)
-    }
-
-    async fn write_all(&self, due: Option<Duration>) -> Result<()> {
-        let folders = self.state().tree.books.as_ref().map(|books| books.due(due));
-        self.write_folders(folders.unwrap_or_default()).await
-    }
-
-    async fn write_folders(&self, folders: Vec<Key>) -> Result<()> {
-        let results: Vec<Result<()>> = stream::iter(folders)
-            .map(|prefix| async move { self.write_folder(&prefix).await })
-            .buffer_unordered(FOLDERS_AT_A_TIME)
-            .collect()
-            .await;
-        results.into_iter().collect()
-    }
-
-    /// Writes what is noted of the entries of one folder.
-    pub(in crate::bucket) async fn write_folder(&self, prefix: &Key) -> Result<()> {
+    /// Writes what is noted of the entries of one directory, for a caller that holds the turn at its path or at
+    /// one above it.
+    pub(super) async fn write_held(&self, prefix: &Key) -> Result<()> {
         if self.options.attributes != Attributes::Kept {
             return Ok(());
         }
@@ -182,6 +107,15 @@ impl Shared {
     }
 
     async fn write_in_turn(&self, prefix: &Key) -> Result<()> {
+        let replayed = self.replayed(prefix);
+        if !replayed.is_empty() {
+            let below = self.look_below(OP, prefix).await?;
+            if !below.marker && !below.others {
+                // It was removed since: the attribute object would be all that there is of it.
+                self.settle(prefix, &replayed);
+                return Ok(());
+            }
+        }
         for _ in 0..TRIES_MAX {
             match self.write_once(prefix).await {
                 // What others change meanwhile has its own time: there may be no end of it.
@@ -196,6 +130,17 @@ impl Shared {
         let key = prefix.join(place::OBJECT);
         let busy = remote::Error::new(RemoteErrorKind::Unavailable, OP, &key);
         Err(refused(busy.because("others write there all the time")))
+    }
+
+    /// All that waits for the directory `prefix`, if nothing of it was noted by this process.
+    fn replayed(&self, prefix: &Key) -> Changes {
+        let state = self.state();
+        let book = state.tree.books.as_ref().and_then(|books| books.get(prefix));
+        let pending = book.into_iter().flat_map(|book| &book.pending);
+        let pending = pending.map(|(label, pending)| (label.clone(), pending.clone()));
+        let all: Changes = pending.collect();
+        let is_replayed = |(_, pending): &(Label, Pending)| pending.origin == Origin::Replay;
+        if all.iter().all(is_replayed) && !prefix.as_bytes().is_empty() { all } else { Vec::new() }
     }
 
     async fn read_again(&self, prefix: &Key) -> Result<()> {
@@ -488,34 +433,6 @@ impl Shared {
         } else {
             Err(remote::Error::new(RemoteErrorKind::Changed, "head", key))
         }
-    }
-
-    /// Takes a folder's attribute objects with the folder: they are not there any more, and what was
-    /// to be written to them is of no use.
-    pub(in crate::bucket) async fn delete_attributes(
-        &self,
-        keys: &[Key],
-        prefix: &Key,
-    ) -> Result<()> {
-        let turn = self.turn_of(prefix);
-        let _turn = match &turn {
-            Some(turn) => Some(turn.lock().await),
-            None => None,
-        };
-        for key in keys {
-            let deleted = self.remote.delete(key).await;
-            deleted.map_err(|error| Error::remote("delete attributes", error))?;
-        }
-        let book = {
-            let mut state = self.state();
-            state.tree.books.as_mut().and_then(|books| books.remove(prefix))
-        };
-        let records: Vec<RecordId> =
-            book.into_iter().flat_map(|book| book.pending).flat_map(|(_, p)| p.records).collect();
-        if !records.is_empty() {
-            self.ledger.strike(&records);
-        }
-        Ok(())
     }
 
     /// How many changes the bucket does not have yet.

@@ -42,12 +42,40 @@ impl Late {
         self.delivered.send_modify(|delivered| delivered.extend(answers));
     }
 
+    /// Holds the next answer that is read back until [`Held::deliver`].
+    pub(super) fn hold_next(&self) -> Held<'_> {
+        let number = self.count();
+        self.delivered.send_modify(|delivered| {
+            delivered.remove(&number);
+        });
+        Held { late: self, number }
+    }
+
     async fn answer<T>(&self, answer: T) -> T {
         let number = self.count();
         self.read.send_modify(|read| *read += 1);
         let mut delivered = self.delivered.subscribe();
         delivered.wait_for(|delivered| delivered.contains(&number)).await.unwrap();
         answer
+    }
+}
+
+/// One answer that comes late.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    late: &'a Late,
+    number: usize,
+}
+
+impl Held<'_> {
+    /// Waits until it is read.
+    pub(super) async fn read(&self) {
+        self.late.read(self.number + 1).await;
+    }
+
+    /// Delivers it.
+    pub(super) fn deliver(&self) {
+        self.late.deliver(self.number..self.number + 1);
     }
 }
 
