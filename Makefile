@@ -31,10 +31,10 @@ lint: ## Format and lints; licences and sources too where cargo-deny is installe
 
 build: ## The binary, optimised
 	@scripts/setup build
-	cargo build --release --locked -p quayfs-cli
+	QUAYFS_BUILD_VERSION=$$(scripts/version) cargo build --release --locked -p quayfs-cli
 	@echo built $(CARGO_TARGET_DIR)/release/quayfs
 
-dist: ## A static binary, a Debian package, a container image where podman is, checksums
+dist: ## The files of a release for amd64 and arm64: archives, packages, image, checksums
 	@scripts/dist
 
 docs: ## The documentation as a site

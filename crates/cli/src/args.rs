@@ -27,7 +27,7 @@ use crate::settings::{Flags, ReachSettings};
 #[derive(Debug, Parser)]
 #[command(
     name = "quayfs",
-    version,
+    version = mount::VERSION,
     after_help = "Examples:\n  \
     quayfs mount s3://my-bucket /mnt      then work in /mnt as in any folder\n  \
     quayfs status                         how that goes\n  \

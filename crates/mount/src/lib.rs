@@ -60,6 +60,7 @@ mod tenant;
 mod tuning;
 mod umount;
 mod users;
+mod version;
 mod visit;
 mod volume;
 mod volumes;
@@ -115,6 +116,7 @@ pub use telemetry::{
 pub use tenant::{Arrived, Tenant, is_mounted, is_there};
 pub use umount::{Force, Progress, clear_dead, clear_dead_alone, umount};
 pub use users::users;
+pub use version::VERSION;
 pub use vfs::{Commit, DirtyLimit, Last};
 pub use visit::{Found, visit};
 pub use waiting::{Change, Fate, Left, Waiting, WaitingChange, left};

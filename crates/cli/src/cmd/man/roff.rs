@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 /// The page called `name` for `command`.
 pub(super) fn page(name: &str, command: &Command, see_also: &[String]) -> String {
     let mut page = String::new();
-    let version = env!("CARGO_PKG_VERSION");
+    let version = mount::VERSION;
     line(&mut page, &format!(".TH \"{}\" 1 \"\" \"quayfs {version}\"", name.to_uppercase()));
     // No hyphens and no blanks that are not in the text: people copy flags and URLs from it.
     line(&mut page, ".nh\n.ad l");
