@@ -16,6 +16,7 @@ use crate::cmd::log_level::LogLevelArgs;
 use crate::cmd::man::ManArgs;
 use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
+use crate::cmd::reload::ReloadArgs;
 use crate::cmd::run::RunArgs;
 use crate::cmd::status::StatusArgs;
 use crate::cmd::top::TopArgs;
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     /// Mount a bucket or a folder; returns when the mount answers.
     Mount(Box<MountArgs>),
     /// Wait for pending uploads, then unmount.
+    #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
     /// Show all mounts of this machine.
     List(ListArgs),
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Change what a running mount logs.
     LogLevel(LogLevelArgs),
+    /// Read the configuration of a running mount again, and open its log files again.
+    Reload(ReloadArgs),
     /// Finish what a mount that ended early left; list or discard what cannot be finished.
     Recover(RecoverArgs),
     /// Fetch files into the cache before they are read.

@@ -61,6 +61,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sync(sync) => cmd::sync::run(&sync),
         Command::Status(status) => cmd::status::run(&status),
         Command::Top(top) => cmd::top::run(&top),
+        Command::Reload(reload) => cmd::reload::run(&reload),
         Command::LogLevel(log_level) => cmd::log_level::run(&log_level),
         Command::Recover(recover) => cmd::recover::run(&recover),
         Command::Warm(warm) => cmd::warm::run(&warm),

@@ -23,6 +23,39 @@ pub trait Buckets: Debug + Send + Sync + 'static {
     fn config(&self, location: &Location) -> Result<Config, String>;
 }
 
+/// The way to read the settings of a mount again.
+pub trait Reconfigure: Debug + Send + Sync + 'static {
+    /// Reads them; an error says what is wrong with them.
+    fn reconfigure(&self) -> Result<Reconfigured, String>;
+}
+
+/// Settings that were read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconfigured {
+    /// All settings that have another value than at the last reading.
+    pub changes: Vec<ChangedSetting>,
+    /// The filter of the log, if that has changed.
+    pub log_filter: Option<String>,
+}
+
+/// A setting that has another value than at the last reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedSetting {
+    /// Its name, its old value and its new one, for people.
+    pub words: String,
+    /// When the new value holds.
+    pub effect: Effect,
+}
+
+/// When a changed setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// From now on.
+    Now,
+    /// From the next mount on.
+    Remount,
+}
+
 /// One mount, as the user wants it.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -76,6 +109,8 @@ pub struct Config {
     pub part_bytes: Option<u64>,
     /// How long a request to the store is repeated before it fails.
     pub deadline: Duration,
+    /// How long the end of the mount waits for uploads; as long as it takes if `None`.
+    pub shutdown_timeout: Option<Duration>,
     /// Whether the kernel may read cached files itself.
     pub passthrough: PassthroughWish,
     /// Whether requests may come through `io_uring`.

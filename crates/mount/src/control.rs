@@ -6,8 +6,10 @@
 //!   log-level FILTER ──▶ one LogLevel
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   hasten ──▶ one Drain, when uploads that were delayed have begun
+//!   force  ──▶ one Drain, when the end of the mount waits for no store that does not answer
 //!   sync N ──▶ as drain, for what is below the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
+//!   reload ──▶ one Reloaded, as after a HUP
 //!   hello  ──▶ nothing, as to all that is no question: the connection ends
 //! ```
 //!
@@ -20,6 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as ClientStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::{Clock, Ino, SystemClock};
@@ -36,16 +39,17 @@ use tokio::sync::Semaphore;
 
 use crate::assemble::Common;
 use crate::attend::attend;
+use crate::end::EndPatience;
 use crate::error::Error;
 use crate::lines::{Lines, say};
 use crate::missing::Missing;
 use crate::peer::Peer;
+use crate::reload::{Reloaded, Reloader};
 use crate::report::Report;
 use crate::runtime_dir::{self, Of};
 use crate::socket::Socket;
 use crate::status::{Live, Status};
 use crate::task;
-use crate::telemetry::LogControl;
 use crate::volumes::{Unbrought, Volumes};
 
 /// Why there is no answer.
@@ -90,7 +94,9 @@ pub(crate) struct Controlled {
     volumes: Arc<Volumes>,
     common: Common,
     report: Arc<Report>,
-    log: Option<LogControl>,
+    reloader: Reloader,
+    /// How long the end of the mount waits.
+    patience: Arc<EndPatience>,
     /// Turns of those who wait for the bucket.
     long: Semaphore,
 }
@@ -169,6 +175,11 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
             controlled.volumes.hasten();
             say(&mut writing, &controlled.progress()).await
         }
+        "reload" => say(&mut writing, &controlled.reloader.reload().await).await,
+        "force" => {
+            controlled.patience.is_forced.store(true, Ordering::Relaxed);
+            say(&mut writing, &controlled.progress()).await
+        }
         "drain" => {
             let draining = controlled.volumes.drain();
             controlled.tell(&mut lines, &mut writing, draining).await
@@ -213,14 +224,14 @@ impl Controlled {
         volumes: Arc<Volumes>,
         common: Common,
         report: Arc<Report>,
-        log: Option<LogControl>,
+        (reloader, patience): (Reloader, Arc<EndPatience>),
     ) -> Controlled {
-        Controlled { volumes, common, report, log, long: Semaphore::new(LONG_MAX) }
+        Controlled { volumes, common, report, reloader, patience, long: Semaphore::new(LONG_MAX) }
     }
 
     /// Changes what is logged.
     fn set_log(&self, filter: &str) -> LogLevel {
-        let Some(log) = &self.log else {
+        let Some(log) = self.reloader.log() else {
             return LogLevel { refused: Some("this mount writes no log".to_owned()) };
         };
         let set = log.set(filter);
@@ -470,6 +481,11 @@ pub fn live(dir: &Path) -> Result<Live, Error> {
 /// Has the mount at `dir` upload now what was closed there and waits to be uploaded.
 pub fn hasten(dir: &Path) -> Result<(), Error> {
     one(dir, "hasten").map(|Drain { .. }| ())
+}
+
+/// Has the daemon of the mount at `dir` open its log files again and read its configuration again.
+pub fn reload(dir: &Path) -> Result<Reloaded, Error> {
+    one(dir, "reload")
 }
 
 /// Makes the mount at `dir` log what `filter` lets through; why it does not, if it does not.

@@ -165,6 +165,20 @@ pub enum Error {
         /// What failed.
         source: std::io::Error,
     },
+    /// A mount ended before everything was uploaded.
+    #[error(
+        "{what} could not be uploaded before the end of the mount; the state folder {} keeps everything: the next mount \
+         of {location} with it, or `quayfs recover {location}`, goes on",
+        shown(dir)
+    )]
+    NotUploaded {
+        /// How much of what.
+        what: String,
+        /// Of which mount.
+        location: Location,
+        /// The state folder.
+        dir: PathBuf,
+    },
     /// Somebody asked us to end before we were done.
     #[error("told to end before it was done; what was begun is cleaned up")]
     Interrupted,
@@ -203,6 +217,11 @@ impl Error {
     /// Whether it is something that failed for good: nobody is told of that again.
     pub fn is_for_good(&self) -> bool {
         matches!(self, Error::Unsynced { missing, .. } if missing.is_for_good())
+    }
+
+    /// Whether a mount ended before everything was uploaded.
+    pub fn is_not_uploaded(&self) -> bool {
+        matches!(self, Error::NotUploaded { .. })
     }
 
     /// Whether it is that nothing of ours is mounted there.

@@ -13,6 +13,7 @@ mod config;
 mod control;
 mod dispatch;
 mod doctor;
+mod end;
 mod entry;
 mod error;
 mod fair;
@@ -44,9 +45,11 @@ mod raw;
 mod recall;
 mod recover;
 mod refused;
+mod reload;
 mod report;
 mod runtime_dir;
 mod samples;
+mod signals;
 mod sizes;
 mod socket;
 mod spelling;
@@ -72,10 +75,10 @@ mod writes;
 pub use apart::check_apart;
 pub use bench::{Measured, bench};
 pub use config::{
-    AzureSettings, Buckets, Changes, Config, Entrance, GcsSettings, InsightSettings, Looks,
-    S3Settings,
+    AzureSettings, Buckets, ChangedSetting, Changes, Config, Effect, Entrance, GcsSettings,
+    InsightSettings, Looks, Reconfigure, Reconfigured, S3Settings,
 };
-pub use control::{check_answers, hasten, live, set_log_level, status};
+pub use control::{check_answers, hasten, live, reload, set_log_level, status};
 pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use entry::{is_in_mount, not_looked_at};
 pub use error::Error;
@@ -86,7 +89,7 @@ pub use fuse::{PassthroughWish, RingWish, Trust, may_trust, mounted_below};
 pub use give_up::{GivenUp, give_up};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};
-pub use list::{Answer, Listed, Said, list, mounts, statuses};
+pub use list::{Answer, Listed, Said, list, mounts, own_mounts, statuses};
 pub use location::{Location, LocationError};
 pub use missing::Missing;
 pub use namespace::Attributes;
@@ -96,6 +99,7 @@ pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, 
 pub use prices::{PriceChanges, Prices};
 pub use process::close_inherited;
 pub use recover::{Kept, discard, kept, recover};
+pub use reload::Reloaded;
 pub use remote::{
     Addressing, Authorities, AzureCredentials, AzureOptions, CaBundle, Credentials, CustomerKey,
     Encryption, Endpoints, Entra, GcsCredentials, Payer, Proof, S3Terms, Secret, Tags, TokenFile,

@@ -6,24 +6,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Affinity, Clock};
-use fuse::{MountError, MountOptions, Service, Session, SetIdBits, Unmount, Unmounter};
-use store::Store;
+use fuse::{
+    MountError, MountOptions, Mounted, Service, Session, SetIdBits, Transport, Unmount, Unmounter,
+};
+use store::{CacheLimit, Store};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use vfs::{Pending, Unpublished};
+use vfs::{Commit, Pending};
 
 use crate::all::AllBuckets;
 use crate::apart;
 use crate::assemble::{self, Common};
-use crate::config::{Buckets, Changes, Config, Entrance};
+use crate::config::{Buckets, Changes, Config, Entrance, Reconfigure};
 use crate::control::{self, Controlled};
+use crate::end::{self, Attendance, EndPatience, NotUploaded};
 use crate::error::Error;
 use crate::kernel::Link;
 use crate::location::Location;
 use crate::notice::Notice;
 use crate::priority;
 use crate::process_limits;
+use crate::reload::Reloader;
+use crate::signals::{Requests, Signals, Wanted};
 use crate::socket::Socket;
 use crate::tag::Tag;
 use crate::tenant;
@@ -58,6 +63,9 @@ const ABANDONED_DELAY: Duration = Duration::from_secs(1);
 /// How long work that nobody waits for may hold up the end.
 pub(crate) const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Reasons that the log has of what was not uploaded; of the others it has the number.
+const REASONS_MAX: usize = 100;
+
 /// What becomes of a mount, for whoever waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage<'a> {
@@ -72,14 +80,12 @@ pub enum Stage<'a> {
     },
 }
 
-/// How often the end says how far it is.
-const END_REPORT_DELAY: Duration = Duration::from_secs(1);
-
 /// Mounts as `config` says, tells when the mount answers and when it ends, and returns when it is unmounted
 /// and everything is in the bucket. Where all buckets are mounted, `buckets` says how each of them is.
+/// `configuration` reads the settings again when a user or a signal asks for that.
 pub fn serve(
     config: &Config,
-    buckets: Arc<dyn Buckets>,
+    (buckets, configuration): (Arc<dyn Buckets>, Arc<dyn Reconfigure>),
     mut tell: impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let runtime = runtime()?;
@@ -88,7 +94,7 @@ pub fn serve(
     process_limits::raise();
     process_limits::outlive(&runtime);
     leave_no_core();
-    let served = serve_on(&runtime, config, buckets, &mut tell);
+    let served = serve_on(&runtime, config, (buckets, configuration), &mut tell);
     runtime.shutdown_timeout(SHUTDOWN_PATIENCE);
     served
 }
@@ -109,7 +115,7 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
 fn serve_on(
     runtime: &Runtime,
     config: &Config,
-    buckets: Arc<dyn Buckets>,
+    (buckets, configuration): (Arc<dyn Buckets>, Arc<dyn Reconfigure>),
     tell: &mut impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let mut notices = Vec::new();
@@ -129,8 +135,12 @@ fn serve_on(
     let watch = Watch::start(config, &common, &volumes, runtime)?;
     let options = mount_options(config, changes);
     let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
+    let requests = {
+        let _entered = runtime.enter();
+        Signals::listen(config.starter).heed(Arc::clone(&common.clock), config.starter)
+    };
     let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
-    tracing::info!(requests_by = ?mounted.transport(), "mounted");
+    tell_mounted(config, changes, &mounted);
     let link = Link::new(&mounted);
     let service: Arc<dyn Service> = if let Some(assembled) = one {
         let volume = Volume::start(config, assembled, link.kernel(Tag::NONE), handle);
@@ -146,14 +156,18 @@ fn serve_on(
     let unmounter = mounted.unmounter();
     let service = Arc::new(watch.around(service));
     let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
-    let (report, log) = (watch.report(), config.insight.log.clone());
+    let report = watch.report();
+    let reloader = Reloader::new(configuration, config.insight.log.clone());
     let (asked, common_too) = (Arc::clone(&volumes), common.clone());
-    let controlled = Controlled::new(asked, common_too, report, log);
+    let patience = EndPatience::new(config.shutdown_timeout);
+    let controlled =
+        Controlled::new(asked, common_too, report, (reloader.clone(), Arc::clone(&patience)));
     let controlled = Arc::new(controlled);
     let serving = runtime.spawn(control::serve(socket, Arc::clone(&controlled)));
     let housekeeping = runtime.spawn(keep_house(common.store.clone(), Arc::clone(&common.clock)));
-    let on_signal = end_on_signal(unmounter.clone(), Arc::clone(&common.clock), config.starter);
+    let on_signal = end_on_signal(unmounter.clone(), Arc::clone(&common.clock), requests.clone());
     let signals = runtime.spawn(on_signal);
+    let reloading = runtime.spawn(reload_on_signal(reloader, Arc::clone(&requests.reload)));
     let (dir, volumes_too) = (config.dir.clone(), Arc::clone(&volumes));
     let deserted = end_when_abandoned(dir, volumes_too, unmounter, Arc::clone(&common.clock));
     let deserted = runtime.spawn(deserted);
@@ -162,15 +176,70 @@ fn serve_on(
     priority::raise();
 
     let ended = session.wait();
-    [signals, deserted, housekeeping].iter().for_each(JoinHandle::abort);
+    [signals, deserted, housekeeping, reloading].iter().for_each(JoinHandle::abort);
     drop(watch);
     let serving = [Some(serving), serve_process(runtime, controlled)];
-    let left = runtime.block_on(end(&volumes, &*common.clock, tell));
+    let attendance = match (config.starter, *requests.end.borrow()) {
+        (None, Wanted::Orderly | Wanted::Now) => Attendance::Attended,
+        (Some(_), _) | (None, Wanted::Serve) => Attendance::Unattended,
+    };
+    let waits = (&requests, &*patience, attendance);
+    let told = |pending: &Pending| {
+        let Pending { files, bytes, .. } = *pending;
+        tell(Stage::Ending { files, bytes });
+    };
+    let left = runtime.block_on(end::end(&volumes, &*common.clock, waits, told));
     serving.into_iter().flatten().for_each(|serving| serving.abort());
-    for file in &left {
-        tracing::error!(reason = file.reason, "a file could not be uploaded before the end");
+    let ended = ended.map_err(system("the connection to the kernel broke"));
+    finish(config, &common, &left).and(ended)
+}
+
+/// Logs how the mount ended; an error if not everything was uploaded.
+fn finish(config: &Config, common: &Common, left: &NotUploaded) -> Result<(), Error> {
+    let (source, dir) = (config.location.to_string(), config.dir.display());
+    let mounted = common.clock.monotonic();
+    if left.is_empty() {
+        tracing::info!(source, %dir, ?mounted, "unmounted: everything is in the bucket");
+        return Ok(());
     }
-    ended.map_err(system("the connection to the kernel broke"))
+    for failed in left.failed.iter().take(REASONS_MAX) {
+        tracing::error!(reason = failed.reason, "a file could not be uploaded before the end");
+    }
+    let Pending { files, bytes, changes, attributes, .. } = left.pending;
+    let (lost, state) = (left.lost(), config.state_dir.display());
+    tracing::error!(
+        source, %dir, ?mounted, files, bytes, changes, attributes, lost, %state,
+        "unmounted before everything was uploaded: the state folder keeps it for the next mount"
+    );
+    Err(Error::NotUploaded {
+        what: left.words(),
+        location: config.location.clone(),
+        dir: config.state_dir.clone(),
+    })
+}
+
+/// Logs what is mounted, and how.
+fn tell_mounted(config: &Config, changes: Changes, mounted: &Mounted) {
+    let cache_bytes = match config.cache {
+        CacheLimit::Bytes(bytes) => bytes.to_string(),
+        CacheLimit::KeepFree { percent } => format!("all but {percent} % of the disk"),
+    };
+    tracing::info!(
+        source = config.location.to_string(),
+        dir = %config.dir.display(),
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        mode = if changes == Changes::Refused { "ro" } else { "rw" },
+        commit = match config.commit {
+            Commit::Close => "close",
+            Commit::Async => "async",
+        },
+        cache_dir = %config.state_dir.display(),
+        cache_bytes,
+        passthrough = mounted.passthrough().is_some(),
+        io_uring = mounted.transport() == Transport::Rings,
+        "mounted"
+    );
 }
 
 /// Answers under the number of this process, too: the mount is gone, and another one may have its place.
@@ -180,24 +249,6 @@ fn serve_process(runtime: &Runtime, controlled: Arc<Controlled>) -> Option<JoinH
         Err(error) => {
             tracing::warn!(%error, "nobody can ask what is still uploaded after the unmount");
             None
-        }
-    }
-}
-
-/// Uploads what is left, and says how far that is.
-async fn end(
-    volumes: &Volumes,
-    clock: &dyn Clock,
-    tell: &mut impl FnMut(Stage<'_>),
-) -> Vec<Unpublished> {
-    let mut ending = std::pin::pin!(volumes.end());
-    loop {
-        let Pending { files, bytes, .. } = volumes.pending();
-        tell(Stage::Ending { files, bytes });
-        tokio::select! {
-            biased;
-            left = &mut ending => return left,
-            () = clock.sleep(END_REPORT_DELAY) => {}
         }
     }
 }
@@ -218,73 +269,32 @@ fn mount_options(config: &Config, changes: Changes) -> MountOptions {
     }
 }
 
-/// The signals that ask a process to end. From when they are listened to they do not end it themselves.
-pub(crate) struct EndSignals([Signal; 2]);
-
-impl EndSignals {
-    pub(crate) fn listen() -> EndSignals {
-        let listen = |kind| signal(kind).expect("signals can be listened to");
-        EndSignals([SignalKind::terminate(), SignalKind::interrupt()].map(listen))
-    }
-
-    /// When one has come.
-    pub(crate) async fn received(self) {
-        let EndSignals([mut terminate, mut interrupt]) = self;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    }
-}
-
-/// Signals that may come to all processes of a job alike. None of them is for the mount of one that handles them.
-const OF_JOBS: [SignalKind; 3] =
-    [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()];
-
-/// When this process is to end. That of a mount which is for `starter` alone lives until that has ended, or asks for it
-/// by QUIT: TERM comes to all processes of a job when it is stopped, and what the starter runs still needs the mount.
-async fn told_to_end(clock: &dyn Clock, starter: Option<u32>) {
-    let ends = EndSignals::listen();
-    let Some(starter) = starter else { return ends.received().await };
-    let listen = |kind| signal(kind).expect("signals can be listened to");
-    // Whoever is listened to once does not end this process any more.
-    let _unheeded = OF_JOBS.map(listen);
-    let mut quit = listen(SignalKind::quit());
-    let deserted = async {
-        ends.received().await;
-        if is_parent(starter) {
-            tracing::info!("told to end while who it is mounted for is there: staying as long");
-        }
-        while is_parent(starter) {
-            clock.sleep(ABANDONED_DELAY).await;
-        }
-    };
-    tokio::select! {
-        () = deserted => {}
-        _ = quit.recv() => {}
-    }
-}
-
-/// Whether the process of this number has started this one, and lives.
-fn is_parent(process: u32) -> bool {
-    let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
-    parent.and_then(|parent| u32::try_from(parent).ok()) == Some(process)
-}
-
 /// A request to end is a request to unmount: what hangs on the mount then gets an error.
-async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>, starter: Option<u32>) {
-    told_to_end(&*clock, starter).await;
-    tracing::info!("told to end: unmounting");
+async fn end_on_signal(unmounter: Unmounter, clock: Arc<dyn Clock>, requests: Requests) {
+    requests.wanted(Wanted::Orderly).await;
+    tracing::info!("asked to end: unmounting");
     // Not lazily: of a mount that is nowhere any more, no one could be made to let go.
     for _ in 0..CLOSE_TRIES_MAX {
         match unmount(&unmounter, Unmount::Normal).await {
             Ok(()) => return,
             Err(error) => tracing::debug!(%error, "still in use"),
         }
-        clock.sleep(CLOSE_DELAY).await;
+        tokio::select! {
+            () = requests.wanted(Wanted::Now) => break,
+            () = clock.sleep(CLOSE_DELAY) => {}
+        }
     }
     if let Err(error) = unmount(&unmounter, Unmount::Force).await {
         tracing::error!(%error, "cannot unmount");
+    }
+}
+
+/// A HUP opens log files again and reads the configuration again.
+async fn reload_on_signal(reloader: Reloader, reload: Arc<Notify>) {
+    loop {
+        reload.notified().await;
+        tracing::info!("asked by a signal to reload");
+        reloader.reload().await;
     }
 }
 

@@ -71,6 +71,13 @@ pub fn mounts() -> Result<Vec<PathBuf>, Error> {
     Ok(own(table()?).into_iter().map(|entry| entry.path).collect())
 }
 
+/// The places where this user has something mounted, the last one first; root's own alone, for root.
+pub fn own_mounts() -> Result<Vec<PathBuf>, Error> {
+    let own = rustix::process::geteuid().as_raw();
+    let is_own = |entry: &MountEntry| entry.owner == Some(own);
+    Ok(table()?.into_iter().rev().filter(is_own).map(|entry| entry.path).collect())
+}
+
 fn table() -> Result<Vec<MountEntry>, Error> {
     let what = "cannot read the table of mounts";
     fuse::mounts().map_err(|source| Error::System { what, source })

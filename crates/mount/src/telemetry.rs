@@ -17,6 +17,7 @@ pub(crate) use tally::requests_of;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
@@ -79,11 +80,12 @@ pub struct LogOptions {
     pub slow: SlowTarget,
 }
 
-/// What changes the filter of a log that is being written.
+/// Control of a log that is being written: its filter and its files.
 #[derive(Clone, Debug)]
 pub struct LogControl {
     filter: reload::Handle<Targets, Registry>,
     slow: SlowTarget,
+    files: Vec<Arc<CappedFile>>,
 }
 
 /// Where events of one kind go.
@@ -96,23 +98,36 @@ const SLOW: &str = "slow";
 pub fn start_logging(options: &LogOptions) -> io::Result<LogControl> {
     let LogOptions { mount, target, format, filter, slow } = options;
     let (filter, handle) = reload::Layer::new(targets(filter, slow)?);
-    let mut ways: Vec<Way> = vec![Box::new(way(mount, target, *format)?.with_filter(filter))];
+    let mut files = Vec::new();
+    let main = way(mount, target, *format, &mut files)?;
+    let mut ways: Vec<Way> = vec![Box::new(main.with_filter(filter))];
     if let SlowTarget::File(path) = slow {
         let only = Targets::new().with_target(SLOW, Level::WARN);
-        let own = way(mount, &LogTarget::File(path.clone()), (*format).in_file())?;
+        let target = LogTarget::File(path.clone());
+        let own = way(mount, &target, (*format).in_file(), &mut files)?;
         ways.push(Box::new(own.with_filter(only)));
     }
     if *slow != SlowTarget::None {
         ways.push(Box::new(Tally.with_filter(Tally::wants())));
     }
     registry().with(ways).init();
-    Ok(LogControl { filter: handle, slow: slow.clone() })
+    Ok(LogControl { filter: handle, slow: slow.clone(), files })
 }
 
 impl LogControl {
     /// Lets through what `filter` says from now on.
     pub fn set(&self, filter: &str) -> io::Result<()> {
         self.filter.reload(targets(filter, &self.slow)?).map_err(io::Error::other)
+    }
+
+    /// Opens log files again that another program has renamed or removed.
+    pub(crate) fn reopen(&self) {
+        for file in &self.files {
+            if let Err(error) = file.reopen() {
+                let path = file.path().display();
+                tracing::warn!(%path, %error, "a log file cannot be opened again: the old one stays in use");
+            }
+        }
     }
 }
 
@@ -173,7 +188,18 @@ fn tamed(targets: &Targets) -> Targets {
     Targets::new().with_default(level.min(OTHERS)).with_target(OURS, level).with_targets(asked)
 }
 
-fn way(mount: &str, target: &LogTarget, format: LogFormat) -> io::Result<Way> {
+/// The way of lines to `target`, whose file is added to `files` if it is one.
+fn way(
+    mount: &str,
+    target: &LogTarget,
+    format: LogFormat,
+    files: &mut Vec<Arc<CappedFile>>,
+) -> io::Result<Way> {
+    let mut file = |path: &Path| {
+        let opened = file(path)?;
+        files.push(Arc::clone(&opened));
+        io::Result::Ok(opened)
+    };
     let (label, stamp) = (mount.to_owned(), Stamp(mount.to_owned()));
     Ok(match (format, target) {
         (LogFormat::Journal, _) => Box::new(Recorder::new(Journal::connect()?, label)),
@@ -196,10 +222,10 @@ fn way(mount: &str, target: &LogTarget, format: LogFormat) -> io::Result<Way> {
     })
 }
 
-fn file(path: &Path) -> io::Result<CappedFile> {
+fn file(path: &Path) -> io::Result<Arc<CappedFile>> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    CappedFile::open(path.to_owned()).map_err(named)
+    CappedFile::open(path.to_owned()).map(Arc::new).map_err(named)
 }
 
 /// When, and of which mount.

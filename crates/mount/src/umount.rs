@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
+use serde::de::IgnoredAny;
 
 use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, silent};
 use crate::error::Error;
@@ -77,6 +78,16 @@ const SOCKET_DELAY: Duration = Duration::from_millis(200);
 /// How long a daemon that stopped answering may take to be gone.
 const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a daemon may take to say what it has to do, for a user who does not want to wait.
+const FORCED_ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether the daemon of a mount answers questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    Yes,
+    No,
+}
+
 /// Unmounts `dir` and returns when its daemon has ended.
 pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
     let entry = fuse::our_mount(dir)?;
@@ -97,8 +108,13 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         (Err(source), Force::No) => return Err(silent(&entry, source)),
     };
     let failed = |source| silent(&entry, source);
-    // While it waits for uploads it says so each second.
-    let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
+    let patience = match force {
+        // While it waits for uploads it says so each second.
+        Force::No => ANSWER_PATIENCE,
+        Force::Yes(_) => FORCED_ANSWER_PATIENCE,
+    };
+    let mut asked = asked.patient(patience).map_err(failed)?;
+    let mut answers = Answers::Yes;
     let pid = asked.process().map_err(failed)?;
     let how = match force {
         Force::No => {
@@ -120,11 +136,17 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         }
         Force::Yes(_) => {
             // One that does not answer is detached all the same.
-            if let Ok(Some(status)) = asked.line::<Status>() {
-                let left = Working::of(pid, &status);
-                if !left.is_done() {
-                    tell(Progress::Left { left, reasons: status.failures });
+            match asked.line::<Status>() {
+                Ok(Some(status)) => {
+                    let left = Working::of(pid, &status);
+                    if !left.is_done() {
+                        tell(Progress::Left { left, reasons: status.failures });
+                    }
+                    // A daemon of an older version does not know the word, and tries once anyway.
+                    let told = Asked::new(&entry, "force").and_then(|told| told.patient(patience));
+                    drop(told.and_then(|mut told| told.line::<IgnoredAny>()));
                 }
+                Ok(None) | Err(_) => answers = Answers::No,
             }
             Unmount::Lazy
         }
@@ -138,7 +160,8 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
         Force::No => ended(&daemon, &entry, &mut tell).map_err(failed),
         Force::Yes(patience) => match daemon.end(patience) {
             Err(error) if is_timeout(&error) => {
-                let left = pid.and_then(|pid| working::left_by(&entry, pid));
+                let asked = pid.filter(|_| answers == Answers::Yes);
+                let left = asked.and_then(|pid| working::left_by(&entry, pid));
                 tell(Progress::StillThere { pid, left });
                 Ok(())
             }

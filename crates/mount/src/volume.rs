@@ -129,16 +129,16 @@ impl Volume {
         left
     }
 
-    /// [`Volume::drain`] when nobody asks any more.
-    pub(crate) async fn end(&self) -> Vec<Unpublished> {
-        for work in &self.background {
-            work.abort();
-        }
-        let left = self.drain().await;
+    /// Ends what is done in the background: the mount is gone.
+    pub(crate) fn stop(&self) {
+        self.background.iter().for_each(JoinHandle::abort);
+    }
+
+    /// Records what the next mount wants to know, after the last drain.
+    pub(crate) fn settle(&self) {
         self.ledger.settle();
         self.knowledge.keep();
         self.recall.keep(&self.namespace);
-        left
     }
 }
 

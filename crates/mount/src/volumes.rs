@@ -165,10 +165,19 @@ impl Volumes {
         }
     }
 
-    /// [`Volumes::drain`] when nobody asks any more.
-    pub(crate) async fn end(&self) -> Vec<Unpublished> {
-        let all = self.all();
-        future::join_all(all.iter().map(|volume| volume.end())).await.concat()
+    /// Ends what is done in the background: the mount is gone.
+    pub(crate) fn stop(&self) {
+        self.all().iter().for_each(|volume| volume.stop());
+    }
+
+    /// Records what the next mount wants to know, after the last drain.
+    pub(crate) fn settle(&self) {
+        self.all().iter().for_each(|volume| volume.settle());
+    }
+
+    /// Attributes that the last drain could not bring into a bucket.
+    pub(crate) fn attributes_left(&self) -> impl Iterator<Item = Unpublished> {
+        self.all().into_iter().filter_map(|volume| volume.vfs().attributes_left())
     }
 
     /// Why attributes could not be brought into a bucket by the last drain.
@@ -181,6 +190,11 @@ impl Unbrought {
     /// All of it.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Unpublished> {
         self.0.iter().flat_map(|(_, left)| left)
+    }
+
+    /// All of it, by itself.
+    pub(crate) fn into_all(self) -> Vec<Unpublished> {
+        self.0.into_iter().flat_map(|(_, left)| left).collect()
     }
 
     /// Somebody has heard of it.

@@ -48,17 +48,17 @@ impl Vfs {
         drop(self.ending.write().await);
         self.uploader.remove_left().await;
         self.namespace.release(None).await;
-        let synced = self.namespace.sync(None).await;
+        let synced = self.namespace.sync(None).await.map_err(Error::from);
         let Unsent { changes, .. } = self.namespace.unsent();
         unpublished.extend(self.unheard_below(Ino::ROOT));
         *self.left.lock() = None;
         if let (Err(error), 1..) = (&synced, changes) {
             let reason = format!("{changes} change(s) of names: {error}");
-            unpublished.push(Unpublished::pending(reason));
+            unpublished.push(Unpublished::failed(reason, error));
         } else if let Err(error) = synced {
             // They stand in the journal: no reason to stay mounted. The next mount writes them.
             tracing::warn!(%error, "attributes wait for the next mount to get into the bucket");
-            *self.left.lock() = Some(error.to_string());
+            *self.left.lock() = Some(Unpublished::failed(error.to_string(), &error));
         }
         if let Err(error) = self.store.checkpoint() {
             tracing::warn!(%error, "what is cached could not be recorded");
@@ -69,6 +69,11 @@ impl Vfs {
     /// Why attributes could not be brought into the bucket by the last [`Vfs::drain`]: they are in the
     /// journal, and the next mount writes them.
     pub fn left_for_the_next_mount(&self) -> Option<String> {
+        self.attributes_left().map(|left| left.reason)
+    }
+
+    /// Attributes that the last [`Vfs::drain`] could not bring into the bucket.
+    pub fn attributes_left(&self) -> Option<Unpublished> {
         self.left.lock().clone()
     }
 

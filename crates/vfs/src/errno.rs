@@ -40,6 +40,20 @@ impl Error {
         errno(self) == Errno::EIO
     }
 
+    /// Whether the store refuses it: repeats fail until a person has mended the cause.
+    pub(crate) fn is_refused(&self) -> bool {
+        let refusals = [
+            Errno::EACCES,
+            Errno::EPERM,
+            Errno::EROFS,
+            Errno::EFBIG,
+            Errno::EOPNOTSUPP,
+            Errno::ENAMETOOLONG,
+            Errno::EINVAL,
+        ];
+        refusals.contains(&errno(self))
+    }
+
     /// Whether the store does not take it of these credentials.
     pub(crate) fn is_denied(&self) -> bool {
         match self {

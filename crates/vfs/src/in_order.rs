@@ -306,6 +306,18 @@ impl Left {
 }
 
 impl Unpublished {
+    /// Failed for `error`, which `reason` tells in words.
+    pub(crate) fn failed(reason: String, error: &Error) -> Unpublished {
+        let next = if error.is_conflict() {
+            Next::Lost
+        } else if error.is_refused() {
+            Next::Refused
+        } else {
+            Next::TryAgain
+        };
+        Unpublished { reason, next, news: None }
+    }
+
     /// It stays in the state folder.
     pub(crate) fn pending(reason: String) -> Unpublished {
         Unpublished { reason, next: Next::TryAgain, news: None }
@@ -331,10 +343,7 @@ impl Unpublished {
 impl Committed {
     /// In words.
     pub(crate) fn unpublished(self) -> Vec<Unpublished> {
-        let failed = self.failed.iter().map(|error| {
-            let next = if error.is_conflict() { Next::Lost } else { Next::TryAgain };
-            Unpublished { reason: error.to_string(), next, news: None }
-        });
+        let failed = self.failed.iter().map(|error| Unpublished::failed(error.to_string(), error));
         let untried = match self.untried {
             0 => None,
             files => Some(format!("{files} more file(s) were not tried: the store is unavailable")),

@@ -95,7 +95,7 @@ pub struct Vfs {
     /// Which files went to the recovery folder while nobody waited for them.
     pub(crate) unheard: Mutex<Unheard>,
     /// Why attributes were left for the next mount by the last [`Vfs::drain`].
-    pub(crate) left: Mutex<Option<String>>,
+    pub(crate) left: Mutex<Option<Unpublished>>,
     /// Files of this length are worth sending ahead.
     pub(crate) stream_from: u64,
     /// For tasks of its own.
@@ -147,6 +147,8 @@ pub enum News {
 pub enum Next {
     /// It may go well another time.
     TryAgain,
+    /// The store refuses it: repeats do not help until a person has mended the cause.
+    Refused,
     /// Somebody who has another file open holds it back: it comes by itself when that is closed.
     Wait,
     /// Others were there first: the bytes are in the recovery folder.

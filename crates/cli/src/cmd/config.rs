@@ -81,7 +81,7 @@ fn written(setting: &Setting, value: &OsStr) -> String {
 }
 
 /// The value, without a password that somebody may have put into a URL.
-fn shown(value: &OsStr) -> String {
+pub(super) fn shown(value: &OsStr) -> String {
     let text = spelled(Path::new(value)).into_owned();
     let Some((scheme, rest)) = text.split_once("://") else { return text };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

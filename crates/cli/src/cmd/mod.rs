@@ -15,6 +15,7 @@ pub(crate) mod man;
 pub(crate) mod mount;
 pub(crate) mod pin;
 pub(crate) mod recover;
+pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod sync;

@@ -4,26 +4,31 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use base::printable;
 use clap::Args;
 use mount::{Force, Progress};
 
-use crate::complain;
 use crate::left::show_left;
 use crate::units::show_bytes;
+use crate::{complain, told};
 
 /// What `umount` is told.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quayfs umount /mnt\n  \
+    quayfs umount --all            all mounts of this user, the last one first\n  \
     quayfs umount --force /mnt     although the store does not answer\n\n\
     `umount /mnt` does the same, where quayfs is installed as umount.fuse.quayfs.")]
 pub(crate) struct UmountArgs {
-    /// The mount.
-    pub(crate) dir: PathBuf,
+    /// The mounts.
+    #[arg(required_unless_present = "all", value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Unmount all mounts of this user; root's own alone, for root.
+    #[arg(long, conflicts_with = "dirs")]
+    pub(crate) all: bool,
     /// Detach although files could not be uploaded; they wait on the local disk for the next mount.
-    #[arg(long)]
+    #[arg(short, long, visible_short_alias = 'l', visible_alias = "lazy")]
     pub(crate) force: bool,
 }
 
@@ -33,11 +38,34 @@ const FORCED_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(args: &UmountArgs) -> Result<ExitCode> {
     let force = if args.force { Force::Yes(FORCED_PATIENCE) } else { Force::No };
-    match mount::umount(&args.dir, force, teller()) {
-        Err(error) if error.is_busy() => bail!("{error}{}", of_users(&args.dir)),
-        ended => ended?,
-    }
+    let dirs = if args.all { mount::own_mounts()? } else { args.dirs.clone() };
+    let [dir] = &dirs[..] else { return Ok(each(&dirs, force, args.all)) };
+    unmount(dir, force)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Unmounts all of `dirs` that can be, and tells which cannot.
+fn each(dirs: &[PathBuf], force: Force, all: bool) -> ExitCode {
+    let mut ended = ExitCode::SUCCESS;
+    for dir in dirs {
+        match unmount(dir, force) {
+            // Of all mounts, another process may have ended one meanwhile.
+            Err(_) if all && !mount::is_mounted(dir) => {}
+            Err(error) => {
+                complain(&told(&error));
+                ended = ExitCode::FAILURE;
+            }
+            Ok(()) => {}
+        }
+    }
+    ended
+}
+
+fn unmount(dir: &Path, force: Force) -> Result<()> {
+    match mount::umount(dir, force, teller()) {
+        Err(error) if error.is_busy() => Err(anyhow!("{error}{}", of_users(dir))),
+        ended => Ok(ended?),
+    }
 }
 
 /// ` (used by less (17))`: who keeps the mount at `dir`, if that can be known.

@@ -64,6 +64,10 @@ pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
     between(units::duration, "1s", "24h")(text)
 }
 
+pub(crate) fn shutdown_timeout(text: &str) -> Result<Duration, String> {
+    between(units::duration, "0s", "8760h")(text)
+}
+
 pub(crate) fn slow_log(text: &str) -> Result<Duration, String> {
     between(units::duration, "0s", "24h")(text)
 }
@@ -118,6 +122,7 @@ mod tests {
             ("metadata-ttl", &["9000h", "18446744073709551615s"], "from 0s to 8760h"),
             ("deadline", &["0s", "999ms", "25h"], "from 1s to 24h"),
             ("slow-log", &["25h"], "from 0s to 24h"),
+            ("shutdown-timeout", &["9000h"], "from 0s to 8760h"),
             ("price-reads", &["1000001"], "from 0 to 1000000"),
             ("uid", &["4294967295"], "from 0 to 4294967294"),
             ("gid", &["4294967295"], "from 0 to 4294967294"),
@@ -144,6 +149,7 @@ mod tests {
             ("upload-delay", "0s", "8760h"),
             ("deadline", "1s", "24h"),
             ("slow-log", "0s", "24h"),
+            ("shutdown-timeout", "0s", "8760h"),
             ("price-reads", "0", "1000000"),
             ("price-lists", "0", "1000000"),
             ("price-writes", "0", "1000000"),

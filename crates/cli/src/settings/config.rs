@@ -62,6 +62,7 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         memory_bytes_max,
         part_bytes: tuning.part_size,
         deadline: tuning.deadline,
+        shutdown_timeout: tuning.shutdown_timeout,
         passthrough: if tuning.no_passthrough {
             PassthroughWish::Off
         } else {

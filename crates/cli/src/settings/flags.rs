@@ -241,6 +241,10 @@ pub(crate) struct TuningSettings {
     /// How long a failing request is repeated before the program gets an error, 1s to 24h.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bounds::deadline, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) deadline: Duration,
+    /// How long the end of the mount waits for uploads, 0s to 8760h, before it exits with status 174; what is not uploaded
+    /// stays on the local disk, for the next mount [default: as long as they take].
+    #[arg(long, value_name = "TIME", value_parser = bounds::shutdown_timeout, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) shutdown_timeout: Option<Duration>,
     /// Do not let the kernel read cached files itself.
     #[arg(long, help_heading = "Tuning")]
     pub(crate) no_passthrough: bool,

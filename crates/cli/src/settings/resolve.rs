@@ -19,6 +19,8 @@ use super::table::{self, Setting};
 /// All that was said, of every bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
+    /// Whether the user named the file, which then must be there.
+    is_file_named: bool,
     /// The files that were looked for, the least important first, and what those say that are there.
     files: Vec<(PathBuf, Option<File>)>,
     variables: Layer,
@@ -66,37 +68,37 @@ impl Surroundings {
         folder.map(|folder| folder.join("quayfs/config.toml"))
     }
 
-    /// What the files say, the least important first, and which they are.
+    /// Whether the user named a file, and the settings in each file, the least important first.
     fn files(
         &self,
         wish: Option<&Path>,
         settings: &[Setting],
-    ) -> Result<Vec<(PathBuf, Option<File>)>> {
+    ) -> Result<(bool, Vec<(PathBuf, Option<File>)>)> {
         let wish = wish.map(Path::to_owned).or_else(|| self.variable(CONFIG_VARIABLE));
-        let is_wished = wish.is_some();
+        let is_named = wish.is_some();
         let paths = match wish {
             Some(path) => vec![path],
             None => {
                 [Some(PathBuf::from(SYSTEM_FILE)), self.user_file()].into_iter().flatten().collect()
             }
         };
-        let home = self.variable("HOME");
-        let read = |path: PathBuf| {
-            let text = match std::fs::read_to_string(&path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !is_wished => {
-                    return Ok((path, None));
-                }
-                Err(error) => {
-                    let what = format!("cannot read the configuration file {}", path.display());
-                    return Err(anyhow!(error).context(what));
-                }
-            };
-            let file =
-                Reader { path: &path, text: &text, settings, home: home.as_deref() }.read()?;
-            Ok((path, Some(file)))
+        let read = |path: PathBuf| Ok((self.file(&path, is_named, settings)?, path));
+        let files: Result<Vec<_>> = paths.into_iter().map(read).collect();
+        Ok((is_named, files?.into_iter().map(|(file, path)| (path, file)).collect()))
+    }
+
+    /// The settings in the file at `path`; `None` if it is not there, unless the user named it.
+    fn file(&self, path: &Path, is_named: bool, settings: &[Setting]) -> Result<Option<File>> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_named => return Ok(None),
+            Err(error) => {
+                let what = format!("cannot read the configuration file {}", path.display());
+                return Err(anyhow!(error).context(what));
+            }
         };
-        paths.into_iter().map(read).collect()
+        let home = self.variable("HOME");
+        Ok(Some(Reader { path, text: &text, settings, home: home.as_deref() }.read()?))
     }
 }
 
@@ -113,22 +115,38 @@ impl Sources {
             value: value.clone(),
             origin: Origin::Flag,
         };
+        let (is_file_named, files) = surroundings.files(flags.config.as_deref(), &settings)?;
         let mut sources = Sources {
-            files: surroundings.files(flags.config.as_deref(), &settings)?,
+            is_file_named,
+            files,
             variables: environment::layer(&settings, &surroundings.variables),
             flags: flags.given.iter().map(of_flag).collect(),
             mistyped: environment::mistyped(&settings, &surroundings.variables),
         };
-        let command = command();
-        for given in sources.all() {
-            check(&command, given)?;
-        }
+        sources.check()?;
         for given in sources.variables.iter_mut().chain(&mut sources.flags) {
             if settings.iter().any(|setting| setting.is_path && setting.name == given.name) {
                 given.value = std::path::absolute(&given.value)?.into();
             }
         }
         Ok(sources)
+    }
+
+    /// Reads the files again. Variables and flags are those of the first reading, which was done in `folder`.
+    pub(crate) fn again(&self, folder: &Path) -> Result<Sources> {
+        let (surroundings, settings) = (Surroundings::ours(), table::all());
+        let mut sources = self.clone();
+        for (path, file) in &mut sources.files {
+            *file = surroundings.file(&folder.join(&*path), self.is_file_named, &settings)?;
+        }
+        sources.check()?;
+        Ok(sources)
+    }
+
+    /// Whether each setting would take its value as a flag.
+    fn check(&self) -> Result<()> {
+        let command = command();
+        self.all().try_for_each(|given| check(&command, given))
     }
 
     /// The settings for `location`, or for no bucket in particular.

@@ -26,6 +26,7 @@ mod crash;
 mod docs;
 mod doctor;
 mod editing;
+mod ending;
 mod engines;
 mod exercise;
 mod failing_store;

@@ -18,7 +18,8 @@ use tokio::task::JoinHandle;
 pub use self::finding::{Finding, Verdict};
 use crate::config::Config;
 use crate::error::Error;
-use crate::lifecycle::{EndSignals, SHUTDOWN_PATIENCE, runtime};
+use crate::lifecycle::{SHUTDOWN_PATIENCE, runtime};
+use crate::signals::EndSignals;
 
 /// How long one request to the store is repeated.
 const PATIENCE: Duration = Duration::from_secs(10);

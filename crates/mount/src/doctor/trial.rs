@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::finding::Finding;
-use crate::config::{Buckets, Config, InsightSettings};
+use crate::config::{Buckets, Config, InsightSettings, Reconfigure, Reconfigured};
 use crate::control::status;
 use crate::error::Error;
 use crate::lifecycle::serve;
@@ -57,6 +57,12 @@ impl Buckets for NoBuckets {
     }
 }
 
+impl Reconfigure for NoBuckets {
+    fn reconfigure(&self) -> Result<Reconfigured, String> {
+        Ok(Reconfigured::default())
+    }
+}
+
 /// How many opens were passed through.
 fn try_mount(config: &Config, top: &Path) -> Result<u64, Error> {
     let folders = ["store", "state", "mnt"].map(|name| top.join(name));
@@ -75,7 +81,7 @@ fn try_mount(config: &Config, top: &Path) -> Result<u64, Error> {
     let (said, ended) = mpsc::channel();
     // Who waits here waits no longer than so long, whatever hangs.
     std::thread::spawn(move || {
-        let served = serve(&config, Arc::new(NoBuckets), |_| {
+        let served = serve(&config, (Arc::new(NoBuckets), Arc::new(NoBuckets)), |_| {
             let _ = mounted.send(());
         });
         let _ = said.send(served);

@@ -34,6 +34,22 @@ impl CappedFile {
         open.look(&path);
         Ok(CappedFile { path, open: Mutex::new(open) })
     }
+
+    /// Opens the file again if another program has renamed or removed it. The old one stays in use if that fails.
+    pub(super) fn reopen(&self) -> io::Result<()> {
+        let mut open = self.open.lock();
+        let ours = open.file.metadata()?;
+        let is_ours = |there: fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        if !fs::metadata(&self.path).is_ok_and(is_ours) {
+            *open = Open { file: private(&self.path)?, written_bytes: 0 };
+        }
+        Ok(())
+    }
+
+    /// Name of the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Open {
@@ -138,6 +154,32 @@ mod tests {
             (&*log).write_all(b"a line\n").unwrap();
         }
         assert_eq!(std::fs::read(&path).unwrap(), b"a line\n".repeat(4));
+    }
+
+    #[test]
+    fn reopened_log_writes_to_its_own_name_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, rotated) = (dir.path().join("q.log"), dir.path().join("q.log.1"));
+        let log = CappedFile::open(path.clone()).unwrap();
+        (&log).write_all(b"one\n").unwrap();
+        log.reopen().unwrap();
+        (&log).write_all(b"two\n").unwrap();
+        std::fs::rename(&path, &rotated).unwrap();
+        (&log).write_all(b"three\n").unwrap();
+        log.reopen().unwrap();
+        (&log).write_all(b"four\n").unwrap();
+        assert_eq!(std::fs::read(&rotated).unwrap(), b"one\ntwo\nthree\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"four\n");
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        log.reopen().unwrap_err();
+        (&log).write_all(b"five\n").unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        log.reopen().unwrap();
+        (&log).write_all(b"six\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"six\n");
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn mount(args: &HelperArgs) -> Result<ExitCode> {
 
 fn unmount(args: &UnmountArgs) -> Result<ExitCode> {
     let force = args.lazy || args.force;
-    umount::run(&UmountArgs { dir: args.dir.clone(), force })
+    umount::run(&UmountArgs { dirs: vec![args.dir.clone()], all: false, force })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod args;
 mod daemon;
 mod notices;
+mod reconfigure;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,11 +16,12 @@ pub(crate) use args::MountArgs;
 pub(crate) use daemon::{Life, Started, start};
 pub(crate) use notices::explain;
 
+use self::reconfigure::Reread;
 use super::buckets::EachBucket;
-use crate::complain;
 use crate::service::Manager;
 use crate::settings::{self, Sources};
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_plural};
+use crate::{complain, told};
 
 pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
     if args.detach {
@@ -33,8 +35,13 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
         warn(&sources, &sources, &location)?;
     }
     if args.foreground || args.detach {
-        serve(args, sources, location, dir)?;
-        return Ok(ExitCode::SUCCESS);
+        return match serve(args, sources, location, dir) {
+            Err(error) if is_not_uploaded(&error) => {
+                complain(&told(&error));
+                Ok(ExitCode::from(FAILED))
+            }
+            served => served.map(|()| ExitCode::SUCCESS),
+        };
     }
     // Before a process is started for it, as much is checked as can be.
     settings::config(location.clone(), dir, &sources.resolve(Some(&location))?.settings)?;
@@ -42,6 +49,14 @@ pub(crate) fn run(args: &MountArgs) -> Result<ExitCode> {
         Started::Mounted => ExitCode::SUCCESS,
         Started::Failed => ExitCode::FAILURE,
     })
+}
+
+/// The exit status when everything was done but for uploads, and of a `quayfs run` whose command did not fail.
+pub(crate) const FAILED: u8 = 174;
+
+/// Whether a mount ended before everything was uploaded.
+fn is_not_uploaded(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<mount::Error>().is_some_and(mount::Error::is_not_uploaded)
 }
 
 /// Tells what may have been meant otherwise; an error if it cannot have been meant. `held` is what was said with what is
@@ -80,8 +95,9 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     let mut with_folder = args.with_folder;
     let manager = Manager::ours();
     let serving = format!("serving {} at {}", config.location, config.dir.display());
+    let again = Arc::new(Reread::new(sources.clone(), config.location.clone())?);
     let buckets = Arc::new(EachBucket::new(sources, &config.dir));
-    mount::serve(&config, buckets, |stage| match stage {
+    mount::serve(&config, (buckets, again), |stage| match stage {
         Stage::Ready(notices) => {
             for notice in notices {
                 complain(&explain(notice));
@@ -96,7 +112,8 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
                 // Only if it is empty; it may be removed already.
                 let _ = std::fs::remove_dir(dir);
             }
-            manager.stopping(&format!("uploading {files} file(s), {}", show_bytes(bytes)));
+            let files = show_plural(files, "file");
+            manager.stopping(&format!("uploading {files}, {}", show_bytes(bytes)));
         }
     })?;
     detached

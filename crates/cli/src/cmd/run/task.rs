@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 use mount::Location;
 
+pub(crate) use super::super::mount::FAILED;
 use super::super::mount::Life;
 use super::child::{Ended, Signals};
 use super::folder::Folder;
@@ -15,9 +16,6 @@ use super::mounted::{Mounted, Patience};
 use super::prefetch::{List, warmed};
 use crate::settings::{Flags, Settings};
 use crate::{complain, told};
-
-/// The status when not the command failed, but we.
-pub(crate) const FAILED: u8 = 174;
 
 /// What the command finds the folder of the mount in.
 pub(super) const MOUNT_VARIABLE: &str = "QUAYFS_MOUNT";
