@@ -180,7 +180,7 @@ fn a_command_whose_whole_job_is_told_to_end_has_its_mount_until_it_ends() {
     started.signal("-TERM");
     let log = place.plan.state().join("quayfs.log");
     wait::until("the daemon to hear of it", SOON, || {
-        fs::read_to_string(&log).is_ok_and(|log| log.contains("told to end"))
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("asked to end"))
     });
     writeln!(fifo, "go").unwrap();
     assert_eq!(started.code(), Some(9));
