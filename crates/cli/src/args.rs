@@ -30,12 +30,13 @@ use crate::settings::{Flags, ReachSettings};
     name = "quayfs",
     version = mount::VERSION,
     after_help = "Examples:\n  \
-    quayfs mount s3://my-bucket /mnt      then work in /mnt as in any folder\n  \
-    quayfs status                         how that goes\n  \
-    quayfs umount /mnt                    when the bucket has everything\n  \
-    quayfs run s3://my-bucket -- make     all of it for one command\n  \
-    quayfs doctor s3://my-bucket          what to do when it does not work\n\n\
-    `quayfs COMMAND --help` tells the rest, with examples."
+    mkdir ~/data\n  \
+    quayfs mount s3://my-bucket ~/data    then work in ~/data as in any folder\n  \
+    quayfs status                         show health, uploads and cache\n  \
+    quayfs umount ~/data                  upload what is left, then unmount\n  \
+    quayfs run s3://my-bucket -- make     mount for the time of one command\n  \
+    quayfs doctor s3://my-bucket          find out why something does not work\n\n\
+    `quayfs COMMAND --help` describes each command, with examples."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -44,44 +45,44 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Mount a bucket or a folder; returns when the mount answers.
+    /// Mount a bucket or a folder; returns once the mount is ready.
     Mount(Box<MountArgs>),
     /// Wait for pending uploads, then unmount.
     #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
     /// Show all mounts of this machine.
     List(ListArgs),
-    /// Mount, run a command, wait until the bucket has everything, unmount.
+    /// Mount, run a command, wait for all uploads, unmount.
     Run(Box<RunArgs>),
-    /// Wait until all below a path is in the bucket.
+    /// Wait until everything under a path has been uploaded.
     Sync(SyncArgs),
-    /// Show how a mount is: health, uploads, cache, requests and what they cost.
+    /// Show a mount's health, uploads, cache, requests and cost.
     Status(StatusArgs),
     /// Watch a mount in the terminal: throughput, hot files, requests, uploads, cache.
     Top(TopArgs),
-    /// Change what a running mount logs.
+    /// Change the log level of a running mount.
     LogLevel(LogLevelArgs),
     /// Read the configuration of a running mount again, and open its log files again.
     Reload(ReloadArgs),
-    /// Finish what a mount that ended early left; list or discard what cannot be finished.
+    /// Finish uploads that an earlier mount left; list or discard files in the recovery folder.
     Recover(RecoverArgs),
     /// Fetch files into the cache before they are read.
     Warm(WarmArgs),
-    /// Drop what is cached of files.
+    /// Remove files from the local cache; the bucket keeps them.
     Evict(EvictArgs),
     /// Fetch files and keep them in the cache.
     Pin(PinArgs),
-    /// Keep pinned files no longer.
+    /// Stop keeping files in the cache.
     Unpin(UnpinArgs),
     /// Measure a mount, its bucket and its disk.
     Bench(BenchArgs),
-    /// Look at what a mount needs, with advice.
+    /// Check this machine and a bucket, and suggest fixes.
     Doctor(Box<DoctorArgs>),
-    /// Check the state folder, and attributes in a bucket.
+    /// Check the state folder, and the attribute objects of a bucket.
     Fsck(Box<FsckArgs>),
-    /// Show what is set, and by which file, variable or flag.
+    /// Show all settings, and which file, variable or flag sets them.
     Config(Box<ConfigArgs>),
-    /// Print what a shell needs to complete commands and flags.
+    /// Print a completion script for bash, zsh or fish.
     Completions(CompletionsArgs),
     /// Write the manual pages.
     Man(ManArgs),
@@ -89,14 +90,16 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs sync /mnt/results\n  \
-    quayfs sync /mnt/results/table.csv && echo 'others can read it'\n\n\
-    What was written until now is waited for. The exit status is 0 when the bucket has it; if an upload failed\n\
-    it is not, and the reasons are told: the bytes are safe on the local disk then. Ctrl-C ends the wait, not\n\
-    the uploads.")]
+    quayfs sync ~/data/results\n  \
+    quayfs sync ~/data/results ~/data/logs\n  \
+    quayfs sync ~/data/results/table.csv && echo 'other hosts can read it'\n\n\
+    Waits for all that was written before. The exit status is 0 once the bucket has it. If an upload failed, the\n\
+    reasons are printed and the status is 1; the bytes are safe on the local disk. Ctrl-C ends the wait, not the\n\
+    uploads.")]
 pub(crate) struct SyncArgs {
-    /// A file or folder of a mount.
-    pub(crate) path: PathBuf,
+    /// Files and folders of mounts.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -105,21 +108,21 @@ pub(crate) struct SyncArgs {
     quayfs recover --list\n  \
     quayfs recover --give-up s3://gone-bucket\n  \
     quayfs recover --discard notes.txt\n\n\
-    The next mount of a bucket finishes by itself what an earlier one left; this does it without\n\
-    a mount; --list shows it. What could not be brought to a bucket, and why, is listed; a listed file can be\n\
-    copied from where it is, and discarded.")]
+    The next mount of a bucket finishes what an earlier one left; this command does so without a mount, and\n\
+    --list shows it. --list also shows the files that could not be uploaded, and why: copy them from there, then\n\
+    discard them.")]
 pub(crate) struct RecoverArgs {
-    /// The bucket, as it was mounted; with --list, the one of which it is shown what waits.
+    /// The bucket, as it was mounted; with --list, show only what waits for this bucket.
     #[arg(required_unless_present_any = ["list", "discard"])]
     pub(crate) url: Option<String>,
-    /// Show what waits for the next mount, which processes still upload, and what is in the recovery folder and why.
+    /// Show what waits for the next mount, which processes still upload, and the files in the recovery folder.
     #[arg(long, conflicts_with = "discard")]
     pub(crate) list: bool,
-    /// For programs.
+    /// Print JSON.
     #[arg(long, requires = "list")]
     pub(crate) json: bool,
-    /// Ask nothing of the bucket, which may be gone: move the files that wait for it to the recovery folder, and forget the
-    /// changes of names and attributes that do.
+    /// Send no request to the bucket, which may be gone: move the files that wait for it to the recovery folder, and forget
+    /// pending changes of names and attributes.
     #[arg(long, requires = "url", conflicts_with_all = ["list", "discard", "json"])]
     pub(crate) give_up: bool,
     /// Remove files from the recovery folder, for good.

@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod hints;
 mod left;
 mod plain;
 mod service;
@@ -30,7 +31,11 @@ fn main() -> ExitCode {
     if arguments.peek().is_some_and(|name| cmd::run::is_launcher(name)) {
         return cmd::run::launch(arguments.skip(1).collect());
     }
-    let args = match Args::try_parse() {
+    let hinted = |error| {
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        hints::with_hint(error, &words.collect::<Vec<_>>())
+    };
+    let args = match Args::try_parse().map_err(hinted) {
         Ok(args) => args,
         Err(error)
             if error.use_stderr() && std::env::args_os().nth(1).is_some_and(|a| a == "run") =>
@@ -58,7 +63,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Umount(umount) => cmd::umount::run(&umount),
         Command::List(list) => cmd::list::run(&list),
         Command::Run(run) => Ok(cmd::run::run(&run)),
-        Command::Sync(sync) => cmd::sync::run(&sync),
+        Command::Sync(sync) => Ok(cmd::sync::run(&sync)),
         Command::Status(status) => cmd::status::run(&status),
         Command::Top(top) => cmd::top::run(&top),
         Command::Reload(reload) => cmd::reload::run(&reload),
@@ -70,7 +75,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Fsck(fsck) => cmd::fsck::run(&fsck),
-        Command::Unpin(unpin) => Ok(cmd::pin::unpin(&unpin)),
+        Command::Unpin(unpin) => cmd::pin::unpin(&unpin),
         Command::Config(config) => cmd::config::run(&config),
         Command::Completions(completions) => {
             Ok(cmd::completions::run(&completions, Args::command()))

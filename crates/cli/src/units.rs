@@ -36,18 +36,20 @@ pub(crate) fn region(text: &str) -> Result<ByteRange, String> {
     ByteRange::new(at(start)?, at(end)?).ok_or_else(wrong)
 }
 
-/// `1s`, `500ms`, `2m`; a bare number is seconds.
+/// `1s`, `500ms`, `5min`, `2h`, `1d`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text}: not a time like 500ms, 10s or 2m");
+    let wrong = || format!("{text}: not a time like 500ms, 10s, 5min, 2h or 1d");
     let (number, unit) = split(text);
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    match unit {
-        "ms" => Ok(Duration::from_millis(number)),
-        "" | "s" => Ok(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs).ok_or_else(wrong),
-        "h" => number.checked_mul(3600).map(Duration::from_secs).ok_or_else(wrong),
-        _ => Err(wrong()),
-    }
+    let seconds: u64 = match unit {
+        "ms" => return Ok(Duration::from_millis(number)),
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 24 * 3600,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
 }
 
 /// `644`: permission bits, in octal as `chmod` takes them.
@@ -72,7 +74,7 @@ pub(crate) fn commit(text: &str) -> Result<Commit, String> {
     match text {
         "close" => Ok(Commit::Close),
         "async" => Ok(Commit::Async),
-        _ => Err(format!("{text}: neither close nor async")),
+        _ => Err(format!("{text}: neither `close` nor `async`")),
     }
 }
 
@@ -94,7 +96,7 @@ pub(crate) fn attributes(text: &str) -> Result<Attributes, String> {
     match text {
         "keep" => Ok(Attributes::Kept),
         "off" => Ok(Attributes::Off),
-        _ => Err(format!("{text}: neither keep nor off")),
+        _ => Err(format!("{text}: neither `keep` nor `off`")),
     }
 }
 
@@ -223,7 +225,11 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        assert!(duration("soon").is_err());
+        assert_eq!(duration("5min"), Ok(Duration::from_mins(5)));
+        assert_eq!(duration("1d"), Ok(Duration::from_hours(24)));
+        for text in ["soon", "forever", "1w", "1.5h", "999999999999999999d"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum MountErrorKind {
     Denied,
     /// An ordinary user asked for `allow_other`, and `/etc/fuse.conf` does not allow it.
     AllowOtherDenied,
+    /// The user has no entry in `/etc/passwd`, which fusermount3 insists on.
+    NoUserName,
     /// A mount whose daemon is gone is in the way and could not be cleared.
     DeadMount,
     /// Anything else; the source says what.
@@ -72,6 +74,10 @@ impl fmt::Display for MountErrorKind {
             MountErrorKind::AllowOtherDenied => {
                 "allow_other is not permitted to ordinary users: root can allow it with a line \
                  `user_allow_other` in /etc/fuse.conf"
+            }
+            MountErrorKind::NoUserName => {
+                "this user has no name, and fusermount3 wants one: add a line for the user to /etc/passwd \
+                 of the container, or mount as root"
             }
             MountErrorKind::DeadMount => {
                 "a mount whose daemon is gone is in the way: clear it with `fusermount3 -uz` or, \

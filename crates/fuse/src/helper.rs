@@ -108,6 +108,7 @@ fn kind_of(words: &str) -> MountErrorKind {
         ("not permitted", MountErrorKind::Denied),
         ("Permission denied", MountErrorKind::Denied),
         ("no write access", MountErrorKind::Denied),
+        ("could not determine username", MountErrorKind::NoUserName),
         ("not owned by", MountErrorKind::Denied),
     ];
     TABLE
@@ -131,6 +132,7 @@ mod tests {
             ),
             ("fusermount3: failed to open /dev/fuse: Permission denied", MountErrorKind::NoDevice),
             ("fusermount3: failed to unmount /mnt: Device or resource busy", MountErrorKind::Busy),
+            ("fusermount3: could not determine username", MountErrorKind::NoUserName),
             ("fusermount3: entry for /mnt not found in /etc/mtab", MountErrorKind::NotMounted),
             ("fusermount3: mount failed: Operation not permitted", MountErrorKind::Denied),
             ("fusermount3: user has no write access to mountpoint /mnt", MountErrorKind::Denied),

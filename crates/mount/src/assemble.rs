@@ -8,13 +8,14 @@ use fuse::Trust;
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns, Top};
 use remote::{
     ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
-    Page, Remote, Retry, RetryOptions, S3, Suited, Trouble, prefixed,
+    Page, Remote, Retry, RetryOptions, S3, Suited, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, PendingLimit, Recovered, TrustedXattrs, Vfs, VfsOptions};
 
+use crate::advice::{self, advice};
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
 use crate::error::Error;
@@ -160,7 +161,11 @@ pub(crate) async fn assemble(
     };
     // What was listed before those were finished may be of the past.
     let is_as_listed = (names_left, uploads_left) == (Left::Nothing, Left::Nothing);
-    check_no_object(config, (limit.as_ref(), is_empty && is_as_listed)).await?;
+    let is_new = is_empty && is_as_listed;
+    check_no_object(config, (limit.as_ref(), is_new)).await?;
+    if is_new && !config.location.prefix().is_empty() {
+        notices.push(Notice::EmptyPrefix(config.location.clone()));
+    }
     Ok(Assembled {
         vfs,
         recall,
@@ -405,8 +410,8 @@ async fn check_readable(
             let source = Box::new(error.because("there was no answer"));
             let location = config.location.clone();
             let seconds = (patience * 3 / 2).as_secs();
-            let advice = format!("the store has not answered within {seconds} s: try again later");
-            return Err(Error::Remote { location, advice, source });
+            let advice = advice::silent(endpoint(config), seconds);
+            return Err(Error::Remote { location, advice, failed: source });
         }
     };
     listed.map_err(|source| explained(config, source))
@@ -420,7 +425,7 @@ async fn top_page(
 ) -> Result<Option<Page>, Error> {
     let first = Bucket::first_page(&Key::from(""));
     match check_readable(config, (remote, &first), patience).await {
-        Err(Error::Remote { source, .. })
+        Err(Error::Remote { failed: source, .. })
             if company != Company::Alone
                 && source.is_refusal()
                 && tells_refusals(&config.location) =>
@@ -456,73 +461,23 @@ async fn check_no_object(
     }
 }
 
-/// What people can do about it.
+/// The error that says what is wrong with the store of `config`, and what to do about it.
 pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
-    if let (Location::Folder(path), ErrorKind::NotFound | ErrorKind::Denied) =
-        (&config.location, source.kind)
-    {
-        let path = path.display();
-        let advice = if source.kind == ErrorKind::Denied {
-            format!("this user may not look into {path}: see its owner and mode")
-        } else {
-            format!("there is no folder {path}: make it first")
-        };
-        return Error::Remote {
-            location: config.location.clone(),
-            advice,
-            source: Box::new(source),
-        };
-    }
-    if let Location::Folder(path) = &config.location
+    let location = config.location.clone();
+    if let Location::Folder(path) = &location
         && path.metadata().is_ok_and(|found| !found.is_dir())
     {
-        return Error::NotAFolder(config.location.clone());
+        return Error::NotAFolder(location);
     }
-    if let Some(advice) = cloud::advice(&config.location, source.trouble()) {
-        let (location, source) = (config.location.clone(), Box::new(source));
-        return Error::Remote { location, advice, source };
+    let advice = advice(&location, endpoint(config), &source);
+    Error::Remote { location, advice, failed: Box::new(source) }
+}
+
+/// Where the store of `config` is, if that is not the cloud's own place.
+fn endpoint(config: &Config) -> Option<&str> {
+    match config.location {
+        Location::Gcs { .. } => config.gcs.endpoint.as_deref(),
+        Location::Azure { .. } => config.azure.endpoint.as_deref(),
+        Location::S3 { .. } | Location::Folder(_) | Location::All => config.s3.endpoint.as_deref(),
     }
-    let advice = match source.trouble() {
-        Trouble::NoCredentials => "no credentials were found: neither in the environment, nor in the \
-            profiles of ~/.aws, nor by a web identity or the metadata service of this container or machine; \
-            set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with --aws-profile, or use \
-            --anonymous for a public bucket"
-            .to_owned(),
-        Trouble::BadCredentials => "the store does not accept these credentials: check the access \
-            key, the secret key and the session token (or --aws-profile), and the machine's clock"
-            .to_owned(),
-        Trouble::NoBucket => match &config.location {
-            Location::S3 { bucket, .. } => format!(
-                "there is no bucket {bucket}: check its name{}",
-                if config.s3.endpoint.is_some() { " and --endpoint" } else { " and --region" }
-            ),
-            Location::Folder(path) => {
-                format!("there is no folder {}: make it first", path.display())
-            }
-            Location::Gcs { .. } | Location::Azure { .. } | Location::All => {
-                format!("no {}", config.location)
-            }
-        },
-        Trouble::WrongRegion => "the bucket is in another region: name it with --region".to_owned(),
-        Trouble::Unreachable => match &config.s3.endpoint {
-            Some(endpoint) if !endpoint.contains("://") => {
-                format!("{endpoint} is no URL: name the endpoint as https://{endpoint}, or http:// without TLS")
-            }
-            Some(endpoint) => {
-                let tls = if endpoint.starts_with("https:") { " (http:// without TLS)" } else { "" };
-                format!("cannot reach {endpoint}: check --endpoint{tls}, the network and any firewall")
-            }
-            None => "cannot reach the store: check the network, DNS and any firewall".to_owned(),
-        },
-        Trouble::Untrusted => cloud::UNTRUSTED.to_owned(),
-        Trouble::Denied => {
-            "these credentials may not list this bucket: they need s3:ListBucket and s3:GetObject, or \
-             s3express:CreateSession for a directory bucket; if they are for a prefix of it, mount that"
-                .to_owned()
-        }
-        Trouble::Archived => "what the mount itself needs is in an archive: restore it first".to_owned(),
-        Trouble::Busy => "the store is asked too often: try again in a while".to_owned(),
-        Trouble::Other => "the store gave an unexpected answer".to_owned(),
-    };
-    Error::Remote { location: config.location.clone(), advice, source: Box::new(source) }
 }

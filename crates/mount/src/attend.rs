@@ -85,6 +85,13 @@ pub(crate) async fn attend(
             return say(to, &answer(0, copied)).await;
         }
         Task::Pin { path } => return pin(&path, to, volumes).await,
+        Task::UnpinAll {} => {
+            let unpinned = volumes.all().into_iter().try_fold(0, |sum, volume| {
+                volume.vfs().unpin_all().map(|count| sum + count).map_err(|error| error.to_string())
+            });
+            let unpinned = unpinned.map(|count| Outcome::Unpinned { was_pinned: 0 < count });
+            return say(to, &answer(0, unpinned)).await;
+        }
         Task::Unpin { path } => {
             let unpinned = at(volumes, &path).and_then(|(vfs, path)| {
                 let was_pinned = vfs.unpin(path).map_err(|error| error.to_string())?;

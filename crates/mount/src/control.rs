@@ -236,7 +236,7 @@ impl Controlled {
         };
         let set = log.set(filter);
         if set.is_ok() {
-            tracing::info!(filter, "the log lets this through from now on");
+            tracing::info!(filter, "log level changed");
         }
         LogLevel { refused: set.err().map(|error| error.to_string()) }
     }
@@ -471,6 +471,20 @@ impl Daemon {
 /// What the mount at `dir` says of itself.
 pub fn status(dir: &Path) -> Result<Status, Error> {
     one(dir, "status")
+}
+
+/// The mount that `path` is at or in, and what it says of itself.
+pub fn status_around(path: &Path) -> Result<(PathBuf, Status), Error> {
+    let dir = match fuse::our_mount(path) {
+        Ok(entry) => entry.path,
+        Err(error) => {
+            let place = std::path::absolute(path).ok();
+            let above = place.and_then(|place| fuse::mount_above(&place));
+            above.filter(|_| error.is_not_mounted()).ok_or(error)?.path
+        }
+    };
+    let status = status(&dir)?;
+    Ok((dir, status))
 }
 
 /// What the mount at `dir` says of itself and of the last minutes.

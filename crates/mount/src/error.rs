@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base::printable;
 
+use crate::advice::{Advice, not_a_folder, told};
 use crate::location::Location;
 use crate::missing::Missing;
 
@@ -11,17 +12,17 @@ use crate::missing::Missing;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The object store.
-    #[error("cannot mount {location}: {advice}\n  ({source})")]
+    #[error("{}", told(location, advice, failed))]
     Remote {
-        /// What was to be mounted.
+        /// What cannot be used.
         location: Location,
-        /// What to do.
-        advice: String,
-        /// What failed.
-        source: Box<remote::Error>,
+        /// What is wrong, and what to do.
+        advice: Advice,
+        /// What failed. The message has its words already, so it is not a source of this error.
+        failed: Box<remote::Error>,
     },
     /// An object or a file, and nothing below it.
-    #[error("cannot mount {0}: it is no folder: mount the one that it is in")]
+    #[error("{}", not_a_folder(_0))]
     NotAFolder(Location),
     /// Two folders that must be apart.
     #[error(
@@ -135,8 +136,8 @@ pub enum Error {
     },
     /// The daemon is gone, and its mount is still there.
     #[error(
-        "the quayfs process that served {0} is gone: `quayfs umount {0}` clears the place, and a mount there \
-         finishes what it left",
+        "the daemon of {0} has died: `quayfs umount {0}` clears the mount point; mounting again finishes its \
+         uploads",
         shown(dir)
     )]
     Dead {
@@ -150,7 +151,7 @@ pub enum Error {
         dir: PathBuf,
     },
     /// The daemon does not answer.
-    #[error("the quayfs process that serves {} does not answer: {source}", shown(dir))]
+    #[error("the daemon of {} does not answer: {source}", shown(dir))]
     Daemon {
         /// Which mount.
         dir: PathBuf,

@@ -1,5 +1,6 @@
 //! One mounted file system: assembled, served, observed, ended; alone in knowing every layer.
 
+mod advice;
 mod all;
 mod answer;
 mod apart;
@@ -11,6 +12,7 @@ mod call;
 mod cloud;
 mod config;
 mod control;
+mod covered;
 mod dispatch;
 mod doctor;
 mod end;
@@ -78,7 +80,8 @@ pub use config::{
     AzureSettings, Buckets, ChangedSetting, Changes, Config, Effect, Entrance, GcsSettings,
     InsightSettings, Looks, Reconfigure, Reconfigured, S3Settings,
 };
-pub use control::{check_answers, hasten, live, reload, set_log_level, status};
+pub use control::{check_answers, hasten, live, reload, set_log_level, status, status_around};
+pub use covered::has_files;
 pub use doctor::{Finding, Patient, Verdict, doctor};
 pub use entry::{is_in_mount, not_looked_at};
 pub use error::Error;
@@ -95,7 +98,7 @@ pub use missing::Missing;
 pub use namespace::Attributes;
 pub use notice::Notice;
 pub use own_mounts::OwnMounts;
-pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin};
+pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, unpin, unpin_all};
 pub use prices::{PriceChanges, Prices};
 pub use process::close_inherited;
 pub use recover::{Kept, discard, kept, recover};

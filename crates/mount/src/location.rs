@@ -39,36 +39,42 @@ pub enum Location {
 /// Why a text is no [`Location`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
-    /// Not a scheme that we know.
-    #[error("{0}: not a URL that quayfs can mount; use {FORMS}")]
+    /// An unknown scheme.
+    #[error("{0}: not a URL that quayfs can mount\n  use {FORMS}")]
     Scheme(String),
     /// No bucket.
-    #[error("{0}: the bucket is missing; use {FORMS}")]
+    #[error("{0}: the bucket is missing\n  use {FORMS}")]
     NoBucket(String),
     /// An access point of many regions.
     #[error(
-        "{0}: this binary cannot sign for access points of many regions (SigV4A): use one of the released \
+        "{0}: this binary cannot sign for access points of many regions (SigV4A)\n  use one of the released \
          packages, build it with `cargo build --release -p quayfs-cli --features multi-region`, or name a \
          bucket or an access point of one region"
     )]
     ManyRegions(String),
     /// No access point.
     #[error(
-        "{0}: not the name of an access point; use s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME[/prefix]"
+        "{0}: not the name of an access point\n  use s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME[/prefix]"
     )]
     AccessPoint(String),
     /// No storage account, or no container.
     #[error(
-        "{0}: the account or the container is missing; use az://account/container[/prefix] or \
+        "{0}: the account or the container is missing\n  use az://account/container[/prefix] or \
          abfss://container@account.dfs.core.windows.net[/prefix]"
     )]
     NoContainer(String),
     /// Not an account of the public cloud.
     #[error(
-        "{0}: only accounts of Azure's public cloud are known by such a URL; for others use \
+        "{0}: only accounts of Azure's public cloud are known by such a URL\n  for others use \
          az://account/container[/prefix] with --endpoint https://ACCOUNT.blob.CLOUD"
     )]
     OtherCloud(String),
+    /// A user name or a key in the URL, which is not repeated.
+    #[error(
+        "{0}://…: remove the user name, keys and passwords from the URL\n  \
+         put them into the environment, a profile or a file of credentials, where other users cannot read them"
+    )]
+    Secret(String),
     /// Not an absolute path.
     #[error("{0}: a folder needs three slashes and an absolute path: file:///path")]
     RelativePath(String),
@@ -89,6 +95,9 @@ impl Location {
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(LocationError::Scheme(url.to_owned()));
         };
+        if has_secret(scheme, rest) {
+            return Err(LocationError::Secret(scheme.to_owned()));
+        }
         match scheme {
             "s3" if rest.starts_with("arn:") => access_point(url, rest),
             "s3" => {
@@ -165,6 +174,22 @@ impl Location {
         }
     }
 
+    /// The folder that it is in; the bucket is in none.
+    pub(crate) fn parent(&self) -> Location {
+        let mut parent = self.clone();
+        match &mut parent {
+            Location::S3 { prefix, .. }
+            | Location::Gcs { prefix, .. }
+            | Location::Azure { prefix, .. } => {
+                let end = prefix.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
+                prefix.truncate(end);
+            }
+            Location::Folder(path) => drop(path.pop()),
+            Location::All => {}
+        }
+        parent
+    }
+
     /// The bucket without a prefix.
     pub(crate) fn whole(&self) -> Location {
         let mut whole = self.clone();
@@ -183,6 +208,26 @@ impl Location {
         let location = Location::parse(url).ok()?;
         location.prefix().is_empty().then_some(location)
     }
+}
+
+/// Whether the place where a bucket's name is expected looks like `KEY:SECRET@bucket`. A secret may have slashes in it.
+fn has_secret(scheme: &str, rest: &str) -> bool {
+    let place = rest.split('/').next().unwrap_or_default();
+    match scheme {
+        "file" => false,
+        "s3" if rest.starts_with("arn:") => false,
+        "abfss" | "abfs" => {
+            place.split_once('@').is_none_or(|(container, _)| container.contains(':'))
+                && place.contains(':')
+        }
+        _ => place.contains([':', '@']) && !is_host(place),
+    }
+}
+
+/// Whether it is `host` or `host:port`, as in the URL of a server.
+fn is_host(place: &str) -> bool {
+    let port = place.rsplit_once(':').map(|(_, port)| port);
+    !place.contains('@') && port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// A bucket and a prefix, which is empty or ends in a slash.
@@ -342,6 +387,25 @@ mod tests {
         ] {
             let location = Location::of_volume(volume).map(|location| location.to_string());
             assert_eq!(location.as_deref(), want, "{volume}");
+        }
+    }
+
+    #[test]
+    fn secret_in_url_is_refused_and_not_repeated() {
+        for url in [
+            "s3://AKIA:hush@lab",
+            "s3://AKIA:hu/hush@lab/prefix",
+            "s3://hush@lab",
+            "gs://me:hush@lab",
+            "az://acc:hush@c/d",
+            "abfss://c:hush@a.dfs.core.windows.net",
+            "https://me:hush@host/lab",
+        ] {
+            let error = Location::parse(url).unwrap_err().to_string();
+            assert!(error.contains("keys and passwords") && !error.contains("hush"), "{error}");
+        }
+        for url in ["http://127.0.0.1:9000/lab", "https://host/a@b"] {
+            assert!(Location::parse(url).unwrap_err().to_string().contains(url), "{url}");
         }
     }
 

@@ -5,6 +5,7 @@ mod http;
 mod page;
 mod text;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -35,8 +36,10 @@ impl Exports {
         }
         if let Some(path) = &settings.metrics_file {
             // Now, while somebody hears of it.
-            runtime.block_on(file::write(Arc::new(path.clone()), report)).map_err(|source| {
-                Error::System { what: "cannot write the file of --metrics-file", source }
+            let written = runtime.block_on(file::write(Arc::new(path.clone()), report));
+            written.map_err(|source| Error::System {
+                what: "cannot write metrics (--metrics-file)",
+                source: naming(&path.display(), &source),
             })?;
             exports.tasks.push(runtime.spawn(file::keep(path.clone(), Arc::clone(report))));
         }
@@ -51,7 +54,14 @@ impl Drop for Exports {
 }
 
 async fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, Error> {
-    let what = "cannot listen at the address of --metrics-listen";
     let listener = tokio::net::TcpListener::bind(address).await;
-    listener.map_err(|source| Error::System { what, source })
+    listener.map_err(|source| Error::System {
+        what: "cannot serve metrics (--metrics-listen)",
+        source: naming(&address, &source),
+    })
+}
+
+/// The error, with the address or the file that it is about.
+fn naming(what: &dyn std::fmt::Display, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
 }

@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::location::Location;
+
 /// What the user is told when the mount answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
+    /// The bucket has no object below the mounted prefix: the URL may be mistyped.
+    EmptyPrefix(Location),
     /// The credentials cannot write, so the mount is read-only.
     ReadOnly(String),
     /// The store does not keep to conditions, so that others' changes may be overwritten.

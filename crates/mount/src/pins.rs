@@ -101,6 +101,21 @@ pub fn unpin(path: &Path) -> Result<Unpinned, Error> {
     )
 }
 
+/// Forgets all pins of the buckets that are mounted at `dir`.
+pub fn unpin_all(dir: &Path) -> Result<Unpinned, Error> {
+    ask(
+        dir,
+        |_| Task::UnpinAll {},
+        |outcome| {
+            let Outcome::Unpinned { was_pinned } = outcome else {
+                let (path, reason) = (dir.to_owned(), outcome.reason());
+                return Some(Err(Error::NotPinned { path, reason }));
+            };
+            Some(Ok(if was_pinned { Unpinned::Yes } else { Unpinned::WasNot }))
+        },
+    )
+}
+
 /// What is pinned in the state folder `state_dir`.
 pub fn pinned(state_dir: &Path) -> Result<Vec<Listed>, Error> {
     let pins = store::pins(state_dir);

@@ -9,10 +9,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use base::Rng;
 use fuse::Device;
 
 /// How the folder in /tmp begins of who has no session.
 const WITHOUT_SESSION: &str = "quayfs-";
+
+/// Where the sockets are of a user without a session.
+const TMP: &str = "/tmp";
 
 /// What a control socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +67,15 @@ fn users() -> BTreeSet<u32> {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<_>>()
     };
     let sessions = names("/run/user").into_iter().filter_map(|name| name.parse().ok());
-    let without = names("/tmp")
+    let without = names(TMP)
         .into_iter()
-        .filter_map(|name| name.strip_prefix(WITHOUT_SESSION).and_then(|uid| uid.parse().ok()));
+        .filter_map(|name| name.strip_prefix(WITHOUT_SESSION).and_then(user_of));
     sessions.chain(without).filter(|&uid| uid != 0).collect()
+}
+
+/// The user of `1000`, or `1000.5f3a…`.
+fn user_of(name: &str) -> Option<u32> {
+    name.split_once('.').map_or(name, |(uid, _)| uid).parse().ok()
 }
 
 impl Of {
@@ -102,21 +111,37 @@ pub(crate) fn lock(uid: u32, dir: &Path) -> PathBuf {
     folder(uid).join(OsString::from_vec(name))
 }
 
-/// Makes the folder of the sockets of this user, which no one else may enter.
+/// Makes the folder of the sockets of this user, which no other user may enter.
 pub(crate) fn make() -> io::Result<()> {
     let uid = rustix::process::geteuid().as_raw();
     let folder = folder(uid);
-    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+    make_private(&folder, uid).or_else(|error| {
+        if error.kind() != io::ErrorKind::PermissionDenied || folder != without_session(uid) {
+            return Err(error);
+        }
+        // Another user has made a folder of that name: /tmp is open to all. No user can guess this name beforehand.
+        make_private(&another(uid, Rng::from_entropy().id()), uid)
+    })
+}
+
+fn make_private(folder: &Path, uid: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
-    // In /tmp, somebody else may have been there first.
-    let found = fs::symlink_metadata(&folder)?;
-    if found.is_dir() && found.uid() == uid && found.mode() & 0o777 == 0o700 {
+    if is_private(folder, uid) {
         return Ok(());
     }
-    let text = format!("{} is not a private folder of this user", folder.display());
+    let text = format!(
+        "{} is not a private folder of this user: give it to the user with mode 700, or remove it",
+        folder.display()
+    );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
+}
+
+fn is_private(folder: &Path, uid: u32) -> bool {
+    fs::symlink_metadata(folder)
+        .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o777 == 0o700)
 }
 
 /// Where sockets of the user `uid` may be, the likeliest first.
@@ -124,6 +149,7 @@ fn folders(uid: u32) -> Vec<PathBuf> {
     let mut folders = vec![folder(uid)];
     if uid != 0 {
         folders.extend([of_session(uid), without_session(uid)]);
+        folders.extend(others(Path::new(TMP), uid));
     }
     folders
 }
@@ -133,7 +159,27 @@ fn folder(uid: u32) -> PathBuf {
         return PathBuf::from("/run/quayfs");
     }
     let session = of_session(uid);
-    if session.parent().is_some_and(Path::is_dir) { session } else { without_session(uid) }
+    if session.parent().is_some_and(Path::is_dir) {
+        return session;
+    }
+    let usual = without_session(uid);
+    if is_private(&usual, uid) {
+        return usual;
+    }
+    others(Path::new(TMP), uid).into_iter().next().unwrap_or(usual)
+}
+
+/// Folders in `tmp` that the user `uid` made because the usual name was taken, in order of their names.
+fn others(tmp: &Path, uid: u32) -> BTreeSet<PathBuf> {
+    let prefix = format!("{WITHOUT_SESSION}{uid}.");
+    let entries = fs::read_dir(tmp).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().as_bytes().starts_with(prefix.as_bytes()));
+    named.map(|entry| entry.path()).filter(|path| is_private(path, uid)).take(FOUND_MAX).collect()
+}
+
+/// A name that no other user can have taken.
+fn another(uid: u32, random: u128) -> PathBuf {
+    format!("{TMP}/{WITHOUT_SESSION}{uid}.{random:032x}").into()
 }
 
 fn of_session(uid: u32) -> PathBuf {
@@ -141,14 +187,41 @@ fn of_session(uid: u32) -> PathBuf {
 }
 
 fn without_session(uid: u32) -> PathBuf {
-    format!("/tmp/{WITHOUT_SESSION}{uid}").into()
+    format!("{TMP}/{WITHOUT_SESSION}{uid}").into()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use fuse::Device;
 
-    use super::Of;
+    use super::{Of, another, make_private, others, user_of};
+
+    #[test]
+    fn private_folder_is_of_this_user_and_closed() {
+        let tmp = tempfile::tempdir().unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        let name = |uid: u32, rest: &str| tmp.path().join(format!("quayfs-{uid}{rest}"));
+        let mine = name(own, ".5f");
+        make_private(&mine, own).unwrap();
+        make_private(&mine, own).unwrap();
+        // None of these is a private folder: one is open, one a link, one of another user.
+        fs::create_dir(name(own, ".open")).unwrap();
+        fs::set_permissions(name(own, ".open"), fs::Permissions::from_mode(0o755)).unwrap();
+        symlink(&mine, name(own, ".link")).unwrap();
+        let refused = make_private(&name(own, ".link"), own).unwrap_err().to_string();
+        assert!(refused.contains("is not a private folder of this user"), "{refused}");
+        assert!(make_private(&mine, own + 1).is_err());
+        assert_eq!(Vec::from_iter(others(tmp.path(), own)), [mine]);
+        assert!(others(tmp.path(), own + 1).is_empty());
+        for uid in [0, 1000] {
+            let file = another(uid, 7);
+            let name = file.file_name().unwrap().to_str().unwrap();
+            assert_eq!(user_of(name.strip_prefix("quayfs-").unwrap()), Some(uid));
+        }
+    }
 
     #[test]
     fn a_socket_is_told_by_its_name() {

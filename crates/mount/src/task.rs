@@ -6,6 +6,7 @@
 //!   {"evict":{}}                         ──▶ for each line that follows one `evicted`, `kept` or `failed`
 //!   {"pin":{"path":[97]}}                ──▶ some `came`, then one `pinned`, `too_large` or `failed`
 //!   {"unpin":{"path":[97]}}              ──▶ one `unpinned` or `failed`
+//!   {"unpin_all":{}}                     ──▶ one `unpinned` or `failed`
 //!   {"copy_over_link":{"link":7,"file":8}} ──▶ one `copied` or `failed`
 //!   {"measure":{"ino":1,"bytes":9}}      ──▶ one `measured` or `failed`; who goes away ends it
 //! ```
@@ -28,6 +29,8 @@ pub(crate) enum Task {
         /// As it was pinned.
         path: Vec<u8>,
     },
+    /// Keep nothing of the mounted buckets any longer.
+    UnpinAll {},
     /// Have the store put a copy of a file in the place of a link to it.
     CopyOverLink {
         /// The link.
@@ -182,6 +185,7 @@ mod tests {
         let line = |task: &Task| serde_json::to_string(task).unwrap();
         assert_eq!(line(&Task::Files(Chore::Warm { at_a_time: 9 })), r#"{"warm":{"at_a_time":9}}"#);
         assert_eq!(line(&Task::Files(Chore::Evict {})), r#"{"evict":{}}"#);
+        assert_eq!(line(&Task::UnpinAll {}), r#"{"unpin_all":{}}"#);
         assert_eq!(line(&Task::Unpin { path: b"a".to_vec() }), r#"{"unpin":{"path":[97]}}"#);
         let copy = Task::CopyOverLink { link: 7, file: 8 };
         assert_eq!(line(&copy), r#"{"copy_over_link":{"link":7,"file":8}}"#);

@@ -21,7 +21,7 @@ mod waiting;
 pub(crate) use answer::{Answer, Unless};
 pub(crate) use checksum::{Checksum, Told};
 pub(crate) use fault::{Failure, is_untrusted, kind_of_status, retry_after};
-pub(crate) use page::is_page;
+pub(crate) use page::{is_html, is_page};
 pub(crate) use proxies::is_asked_straight;
 pub(crate) use ranged::{Asked, collect, ranged};
 pub use roots::{Authorities, CaBundle, CaBundleError};

@@ -18,6 +18,7 @@ mod keys;
 mod lacking;
 mod large;
 mod list;
+mod login;
 #[cfg(test)]
 mod movable;
 mod named;

@@ -210,7 +210,7 @@ impl Eq for TokenFile {}
 pub(crate) enum Giver {
     /// A server on the network.
     Server,
-    /// The service of the machine itself. Where there is none, nobody has said who we are.
+    /// The service of the machine itself, which is asked last. Where it gives no token, there are no credentials.
     Machine,
 }
 
@@ -234,7 +234,13 @@ pub(crate) async fn asked(
     let body = answer.bytes(ANSWER_BYTES_MAX).await.map_err(failed)?;
     match (status, skew) {
         (200, _) => Ok(body),
-        (_, Skew::Same) => Err(of_status(status, &body)),
+        (_, Skew::Same) => {
+            let mut refused = of_status(status, &body);
+            if giver == Giver::Machine {
+                refused.said.trouble = Trouble::NoCredentials;
+            }
+            Err(refused)
+        }
         // Perhaps for what we said of the time.
         (_, Skew::Other) => {
             let kind = ErrorKind::Transient { retry_after: None };

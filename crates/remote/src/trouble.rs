@@ -7,14 +7,26 @@ use crate::{Error, ErrorKind};
 pub enum Trouble {
     /// No credentials were found anywhere.
     NoCredentials,
-    /// The credentials are unknown, wrong or expired.
+    /// The store does not accept the credentials, and does not say why.
     BadCredentials,
+    /// The store does not know the access key.
+    UnknownKey,
+    /// The secret key does not belong to the access key.
+    WrongSecret,
+    /// The session token has expired.
+    ExpiredToken,
+    /// The session token is malformed, or of another store.
+    WrongToken,
+    /// The clock of this machine and that of the store differ by too much.
+    WrongClock,
     /// There is no bucket of that name.
     NoBucket,
     /// The bucket is in another region.
     WrongRegion,
     /// Nothing answers at the endpoint.
     Unreachable,
+    /// A web page answers at the endpoint: a console, a proxy or a login page.
+    WebPage,
     /// Who answers there has no certificate that is believed.
     Untrusted,
     /// The credentials are good, but not for this.
@@ -23,22 +35,32 @@ pub enum Trouble {
     Archived,
     /// The store is asked too often.
     Busy,
+    /// The store has no key service, or not the key that objects should be encrypted with.
+    NoEncryptionKey,
     /// Anything else.
     Other,
 }
 
 impl Trouble {
-    /// Whether the store takes who asks for nobody it knows.
+    /// Whether the store does not accept the credentials themselves.
     pub fn is_of_credentials(self) -> bool {
         match self {
-            Trouble::NoCredentials | Trouble::BadCredentials => true,
+            Trouble::NoCredentials
+            | Trouble::BadCredentials
+            | Trouble::UnknownKey
+            | Trouble::WrongSecret
+            | Trouble::ExpiredToken
+            | Trouble::WrongToken
+            | Trouble::WrongClock => true,
             Trouble::NoBucket
             | Trouble::WrongRegion
             | Trouble::Unreachable
+            | Trouble::WebPage
             | Trouble::Untrusted
             | Trouble::Denied
             | Trouble::Archived
             | Trouble::Busy
+            | Trouble::NoEncryptionKey
             | Trouble::Other => false,
         }
     }
@@ -75,12 +97,17 @@ impl Error {
 
     /// The provider's own words, if it was a provider that failed.
     pub fn provider_error(&self) -> Option<&ProviderError> {
+        self.cause()
+    }
+
+    /// The first cause of the type `T`.
+    pub(crate) fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
         let mut source: Option<&(dyn std::error::Error + 'static)> = match &self.source {
             Some(source) => Some(&**source),
             None => None,
         };
         while let Some(error) = source {
-            if let Some(found) = error.downcast_ref::<ProviderError>() {
+            if let Some(found) = error.downcast_ref::<T>() {
                 return Some(found);
             }
             source = error.source();

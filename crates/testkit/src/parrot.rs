@@ -19,14 +19,24 @@ pub struct Parrot {
 impl Parrot {
     /// Says this, and calls it JSON.
     pub fn saying(text: &str) -> Parrot {
+        Parrot::answering("200 OK", "application/json", text)
+    }
+
+    /// Answers each request with this status, content type and body.
+    pub fn answering(status: &str, content_type: &str, body: &str) -> Parrot {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a free port");
         let address = listener.local_addr().expect("a listener has an address");
         let heard = Arc::new(Mutex::new(Vec::new()));
-        let (keeping, body) = (Arc::clone(&heard), text.to_owned());
+        let length = body.len();
+        let answer_to_all = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: \
+             close\r\n\r\n{body}"
+        );
+        let keeping = Arc::clone(&heard);
         let answering = move || {
             for stream in listener.incoming().flatten() {
                 // Who hangs up early has asked all the same.
-                if let Ok(request) = answer(stream, &body) {
+                if let Ok(request) = answer(stream, &answer_to_all) {
                     keeping.lock().unwrap_or_else(PoisonError::into_inner).push(request);
                 }
             }
@@ -46,7 +56,7 @@ impl Parrot {
     }
 }
 
-fn answer(mut stream: TcpStream, body: &str) -> std::io::Result<String> {
+fn answer(mut stream: TcpStream, answer: &str) -> std::io::Result<String> {
     stream.set_read_timeout(Some(SILENCE))?;
     let mut asked = Vec::new();
     let end = loop {
@@ -64,8 +74,7 @@ fn answer(mut stream: TcpStream, body: &str) -> std::io::Result<String> {
     let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut rest = vec![0; (end + 4 + length).saturating_sub(asked.len())];
     stream.read_exact(&mut rest)?;
-    let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
-    write!(stream, "HTTP/1.1 200 OK\r\n{head}\r\nconnection: close\r\n\r\n{body}")?;
+    stream.write_all(answer.as_bytes())?;
     asked.append(&mut rest);
     Ok(String::from_utf8_lossy(&asked).into_owned())
 }

@@ -104,6 +104,16 @@ impl Vfs {
         Ok(self.store.pins(&self.options.volume).release(path)?)
     }
 
+    /// Forgets all pins of this volume; returns how many there were.
+    pub fn unpin_all(&self) -> Result<u64> {
+        let pins = self.store.pins(&self.options.volume);
+        let mut released = 0;
+        for path in pins.paths()? {
+            released += u64::from(pins.release(&path)?);
+        }
+        Ok(released)
+    }
+
     /// Looks at all pins of this volume again.
     pub async fn look_at_pins(self: &Arc<Self>) {
         let paths = match self.store.pins(&self.options.volume).paths() {

@@ -14,8 +14,8 @@ use crate::{complain, say};
 /// What to measure.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs bench /mnt\n  \
-    quayfs bench /mnt/scratch --bytes 1GiB --json\n\n\
+    quayfs bench ~/data\n  \
+    quayfs bench ~/data/scratch --bytes 1GiB --json\n\n\
     Files are made in the folder, and hidden objects in the bucket, and removed again, also after Ctrl-C. It\n\
     takes less than a minute: what is slow is measured with less. `first read` is of bytes that the cache\n\
     does not have. The bucket is asked by the mount's own process, 16 requests at a time, so it is what\n\
@@ -26,7 +26,7 @@ pub(crate) struct BenchArgs {
     /// How large the large file is, 1MiB to 64GiB.
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = between(bytes, "1MiB", "64GiB"))]
     bytes: u64,
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

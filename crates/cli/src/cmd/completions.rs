@@ -15,7 +15,7 @@ use crate::say;
     quayfs completions zsh  > ~/.zfunc/_quayfs        (a folder of $fpath)\n  \
     quayfs completions fish > ~/.config/fish/completions/quayfs.fish")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell: bash, zsh or fish.
+    /// Shell: bash, zsh or fish.
     #[arg(value_parser = shell)]
     shell: Shell,
 }

@@ -18,16 +18,16 @@ use crate::{complain, say};
     quayfs config\n  \
     quayfs config s3://my-bucket/some/folder\n  \
     quayfs config s3://my-bucket --cache-size 100GiB --json\n\n\
-    What is printed is a configuration file: what is not the default can be copied into one. It takes\n\
-    every flag of `quayfs mount` too, and shows what it would do.\n\n\
+    The output is a valid configuration file: copy lines from it into your own. All flags of `quayfs mount` are\n\
+    accepted, to see their effect.\n\n\
     Settings come from /etc/quayfs/config.toml, then ~/.config/quayfs/config.toml (or --config FILE, or\n\
     QUAYFS_CONFIG, instead of both), then from variables such as QUAYFS_CACHE_SIZE, then from flags; later\n\
-    ones win. In a file, what stands under [bucket.\"s3://my-bucket\"] wins over [general] for this bucket\n\
-    and all below it; of several such sections the longest wins.")]
+    ones win. In a file, [bucket.\"s3://my-bucket\"] overrides [general] for this bucket and every path in it;\n\
+    of several such sections the longest wins.")]
 pub(crate) struct ConfigArgs {
-    /// For this bucket, or path in a bucket; without it, what holds for all.
+    /// Show the settings for this bucket, or path in a bucket; without it, those for all.
     pub(crate) url: Option<String>,
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -22,15 +22,15 @@ const INDENT: &str = "      ";
 #[command(after_help = "Examples:\n  \
     quayfs doctor\n  \
     quayfs doctor s3://my-bucket/some/folder --json\n\n\
-    Without a URL only this machine is looked at: a folder on the disk of the cache is mounted for a\n\
-    moment, and 64 MiB are written and read. With one, each call that a mount makes is tried as well, on\n\
-    a few small objects whose names begin with .quayfs-doctor- and which are removed at the end; no other\n\
-    object is read or changed. Each line says ok, warn (works, not as well as it could) or fail. The exit\n\
-    status is 0 when nothing failed.")]
+    Without a URL, doctor checks this machine only: it mounts a folder on the disk of the cache for a moment,\n\
+    and writes and reads 64 MiB. With a URL, it also tries each request that a mount sends, on a few small\n\
+    objects whose names begin with .quayfs-doctor- and which it removes at the end; it reads and changes no\n\
+    other object. Each line says ok, warn (works, but could work better) or fail. The exit status is 0 when\n\
+    nothing failed.")]
 pub(crate) struct DoctorArgs {
     /// A bucket or folder, as for mount.
     url: Option<String>,
-    /// For programs: a list of what was found.
+    /// Print JSON: a list of findings.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -10,21 +10,20 @@ use mount::{Chore, Outcome, spelled};
 use serde_json::json;
 
 use super::files::{Listing, Meant, found};
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_plural};
 use crate::{complain, say};
 
 /// What to drop from the cache.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs evict /mnt/runs/2023\n  \
-    quayfs evict '/mnt/**/*.tmp'\n\n\
-    Only the copies on the local disk go; the bucket keeps all. What the bucket does not have yet, what\n\
-    some program has open, and what is pinned stays, and is named. What the kernel has in memory of a\n\
-    file it may keep.")]
+    quayfs evict ~/data/runs/2023\n  \
+    quayfs evict ~/data/'**/*.tmp'\n\n\
+    Only the copies on the local disk are removed; the bucket keeps all files. Files that are not uploaded yet,\n\
+    open files and pinned files stay, and are listed. The kernel may keep pages of a file in memory.")]
 pub(crate) struct EvictArgs {
     #[command(flatten)]
     listing: Listing,
-    /// Say, for programs, what came of it.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &EvictArgs) -> Result<ExitCode> {
         });
         say(&told.to_string());
     } else {
-        say(&format!("{} freed of {freed_files} file(s)", show_bytes(freed_bytes)));
+        say(&format!("{}: {} freed", show_plural(freed_files, "file"), show_bytes(freed_bytes)));
         let all = || kept.iter().chain(&failed);
         for (path, reason) in all().take(KEPT_TOLD_MAX) {
             complain(&format!("{}: {}", printable(path), printable(reason)));

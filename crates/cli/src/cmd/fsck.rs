@@ -17,7 +17,7 @@ use crate::settings::{self, Flags, ReachSettings, Sources};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     quayfs fsck\n  \
-    quayfs fsck --repair --cache-dir /mnt/nvme/quayfs\n  \
+    quayfs fsck --repair --cache-dir /scratch/quayfs\n  \
     quayfs fsck s3://my-bucket/some/folder --json\n\n\
     The state folder is compared with itself: the database, backing files, their sizes and the checksums\n\
     of all that is cached, staged files, pins, the journal. No mount may use it meanwhile. With --repair\n\
@@ -27,14 +27,14 @@ use crate::settings::{self, Flags, ReachSettings, Sources};
     or to `quayfs recover`.\n\n\
     With a URL the hidden objects that hold attributes are compared with the objects that they speak of;\n\
     what they say too much a mount leaves out, and removes when it next writes them.\n\n\
-    The exit status is 0 when nothing is wrong, or is any more.")]
+    Exits with 0 if nothing is wrong, or everything wrong was repaired.")]
 pub(crate) struct FsckArgs {
-    /// A bucket whose attribute objects are to be checked too.
+    /// Check the attribute objects of this bucket, too.
     url: Option<String>,
-    /// Put right what is wrong in the state folder.
+    /// Repair the state folder.
     #[arg(long)]
     repair: bool,
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

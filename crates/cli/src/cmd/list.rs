@@ -19,7 +19,7 @@ use crate::units::show_bytes;
     A mount whose daemon died is dead: `quayfs umount DIR` clears it, or a mount in its place. Of the mounts of\n\
     other users only root hears more than where they are. `quayfs status DIR` tells all of one.")]
 pub(crate) struct ListArgs {
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

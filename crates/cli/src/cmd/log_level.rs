@@ -8,9 +8,9 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quayfs log-level /mnt debug        every call and every request, with request=N on both\n  \
-    quayfs log-level /mnt info,quayfs_remote=debug\n  \
-    quayfs log-level /mnt info         back to the default\n\n\
+    quayfs log-level ~/data debug      log every call and every request, with request=N on both\n  \
+    quayfs log-level ~/data info,quayfs_remote=debug\n  \
+    quayfs log-level ~/data info       back to the default\n\n\
     It lasts until the next change or the end of the mount.")]
 pub(crate) struct LogLevelArgs {
     /// The mount.

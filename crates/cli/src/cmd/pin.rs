@@ -13,18 +13,18 @@ use serde_json::json;
 use super::files::Bar;
 use crate::plain::shown;
 use crate::settings::{self, Flags, Resolved, Sources, StateSettings};
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_plural};
 use crate::{complain, say, told};
 
-/// What is to stay in the cache.
+/// Arguments of `pin`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs pin /mnt/reference\n  \
+    quayfs pin ~/data/reference\n  \
     quayfs pin --list\n  \
-    quayfs unpin /mnt/reference\n\n\
-    Pinned files are fetched whole and never dropped, also after the next mount, until they are unpinned.\n\
-    A folder stands for all files below it. What comes into it later, and what is changed, is pinned when\n\
-    the mount next looks: at its beginning, every ten minutes, or when the folder is pinned again.\n\
+    quayfs unpin ~/data/reference\n\n\
+    Pinned files are fetched whole and stay in the cache, also across mounts, until they are unpinned.\n\
+    A folder stands for all files below it. New and changed files are pinned at the next check: when the\n\
+    bucket is mounted, every ten minutes, or when the folder is pinned again.\n\
     At most 90 % of the cache can be pinned.")]
 pub(crate) struct PinArgs {
     /// Files and folders in a mount.
@@ -33,23 +33,27 @@ pub(crate) struct PinArgs {
     /// Show what is pinned in all mounts of this user, or in the state folder that --cache-dir names.
     #[arg(long, conflicts_with = "paths")]
     list: bool,
-    /// For programs.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     flags: Flags<StateSettings>,
 }
 
-/// What need not stay in the cache any longer.
+/// Arguments of `unpin`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs unpin /mnt/reference\n\n\
-    The path must be one that was pinned: `quayfs pin --list` tells them. Nothing is dropped now, but may\n\
-    be when the cache needs room; `quayfs evict` drops it at once.")]
+    quayfs unpin ~/data/reference\n  \
+    quayfs unpin --all\n\n\
+    The path must be one that was pinned: `quayfs pin --list` shows them. The files stay until the cache needs\n\
+    room; `quayfs evict` removes them at once.")]
 pub(crate) struct UnpinArgs {
-    /// As it was pinned.
-    #[arg(value_name = "PATH", required = true)]
+    /// Paths as they were pinned.
+    #[arg(value_name = "PATH", required_unless_present = "all")]
     paths: Vec<PathBuf>,
+    /// Unpin everything in all mounts of this user. Pins of buckets that are not mounted stay.
+    #[arg(long, conflicts_with = "paths")]
+    all: bool,
 }
 
 pub(crate) fn run(args: &PinArgs) -> Result<ExitCode> {
@@ -110,8 +114,15 @@ fn state_dirs(flags: &Flags<StateSettings>) -> Result<BTreeSet<PathBuf>> {
     Ok(dirs)
 }
 
-pub(crate) fn unpin(args: &UnpinArgs) -> ExitCode {
+pub(crate) fn unpin(args: &UnpinArgs) -> Result<ExitCode> {
     let mut code = ExitCode::SUCCESS;
+    let mounts = if args.all { mount::mounts()? } else { Vec::new() };
+    for dir in mounts {
+        if let Err(error) = mount::unpin_all(&dir) {
+            complain(&told(&error.into()));
+            code = ExitCode::FAILURE;
+        }
+    }
     for path in &args.paths {
         let told = match mount::unpin(path) {
             Ok(Unpinned::Yes) => continue,
@@ -124,14 +135,14 @@ pub(crate) fn unpin(args: &UnpinArgs) -> ExitCode {
         complain(&told);
         code = ExitCode::FAILURE;
     }
-    code
+    Ok(code)
 }
 
 fn tell(path: &std::path::Path, pinned: &Pinned) {
     say(&format!(
-        "{}: {} file(s), {}, of which {} were fetched",
+        "{}: {}, {}, of which {} were fetched",
         shown(path),
-        pinned.files,
+        show_plural(pinned.files, "file"),
         show_bytes(pinned.bytes),
         show_bytes(pinned.brought_bytes)
     ));
@@ -144,7 +155,7 @@ fn table(pins: &[ListedPin]) -> String {
     let line = |pin: &ListedPin| {
         let volume = Location::told(&pin.volume);
         let (volume, path) = (printable(&volume), printable(&pin.path));
-        format!("{volume}  {path}  {} file(s), {}", pin.files, show_bytes(pin.bytes))
+        format!("{volume}  {path}  {}, {}", show_plural(pin.files, "file"), show_bytes(pin.bytes))
     };
     match pins {
         [] => "nothing is pinned".to_owned(),

@@ -71,6 +71,8 @@ fn finish(config: &Config) -> Result<ExitCode> {
     for notice in &notices {
         match notice {
             Notice::ReadOnly(reason) => bail!("these credentials cannot write: {reason}"),
+            // Nothing is mounted here.
+            Notice::EmptyPrefix(_) => {}
             Notice::Resumed(_)
             | Notice::Waiting(_)
             | Notice::Renamed(_)
@@ -88,7 +90,11 @@ fn finish(config: &Config) -> Result<ExitCode> {
         | Notice::HalfRenamed(_)
         | Notice::Damaged(_)
         | Notice::ReadOnly(_) => true,
-        Notice::Unconditional | Notice::Resumed(_) | Notice::Renamed(_) | Notice::Kept(_) => false,
+        Notice::EmptyPrefix(_)
+        | Notice::Unconditional
+        | Notice::Resumed(_)
+        | Notice::Renamed(_)
+        | Notice::Kept(_) => false,
     };
     Ok(if !at_work.is_empty() || notices.iter().any(is_left) {
         ExitCode::FAILURE

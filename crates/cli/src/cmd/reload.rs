@@ -10,7 +10,7 @@ use crate::say;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quayfs reload /mnt\n\n\
+    quayfs reload ~/data\n\n\
     Log files are opened again too, after a program such as logrotate has renamed them. The signal HUP to\n\
     the daemon does the same. Flags and variables of the mount stay as they were when it was mounted.")]
 pub(crate) struct ReloadArgs {

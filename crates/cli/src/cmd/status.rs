@@ -15,17 +15,16 @@ use crate::{complain, say};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quayfs status                              all mounts of this machine that are yours\n  \
-    quayfs status /mnt\n  \
-    quayfs status /mnt --json | jq .health     ok, busy, degraded or failing\n  \
-    quayfs status /mnt --json | jq '.uploads[] | select(.state == \"failed\")'\n\n\
+    quayfs status                                all your mounts on this machine\n  \
+    quayfs status ~/data\n  \
+    quayfs status ~/data --json | jq .health     ok, busy, degraded or failing\n  \
+    quayfs status ~/data --json | jq '.uploads[] | select(.state == \"failed\")'\n\n\
     Costs are those of the requests at the list prices of the cloud; bytes cost what the\n\
-    configuration says, or nothing. What the kernel reads past us from cached files (passthrough)\n\
-    is in no figure.")]
+    configuration says, or nothing. Passthrough reads are not counted.")]
 pub(crate) struct StatusArgs {
-    /// The mount [default: all of them].
+    /// The mount, or a path in it [default: all mounts].
     pub(crate) dir: Option<PathBuf>,
-    /// For programs: an object, or with all mounts a list of them.
+    /// Print JSON: an object, or a list of objects for all mounts.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -33,11 +32,11 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     match &args.dir {
         Some(dir) => {
-            let status = mount::status(dir)?;
+            let (dir, status) = mount::status_around(dir)?;
             say(&if args.json {
                 serde_json::to_string(&status)?
             } else {
-                page::page(&status, dir)
+                page::page(&status, &dir)
             });
             Ok(ExitCode::SUCCESS)
         }

@@ -10,16 +10,16 @@ use clap::Args;
 use mount::{Force, Progress};
 
 use crate::left::show_left;
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_plural};
 use crate::{complain, told};
 
 /// What `umount` is told.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quayfs umount /mnt\n  \
-    quayfs umount --all            all mounts of this user, the last one first\n  \
-    quayfs umount --force /mnt     although the store does not answer\n\n\
-    `umount /mnt` does the same, where quayfs is installed as umount.fuse.quayfs.")]
+    quayfs umount ~/data\n  \
+    quayfs umount --all              all mounts of this user, the last one first\n  \
+    quayfs umount --force ~/data     although the store does not answer\n\n\
+    `umount ~/data` does the same, where quayfs is installed as umount.fuse.quayfs.")]
 pub(crate) struct UmountArgs {
     /// The mounts.
     #[arg(required_unless_present = "all", value_name = "DIR")]
@@ -92,12 +92,12 @@ fn explain(progress: &Progress) -> String {
     match progress {
         Progress::Waiting { files: 0, .. } => "waiting for the bucket".to_owned(),
         Progress::Waiting { files, bytes } => {
-            format!("waiting for {files} upload(s), {}", show_bytes(*bytes))
+            format!("waiting for {}, {}", show_plural(*files, "upload"), show_bytes(*bytes))
         }
         Progress::Left { left, reasons } => {
             let detached = format!(
-                "detaching although the bucket lacks {}; what it lacks when the daemon ends, the next mount \
-                 brings there or puts into the recovery folder",
+                "unmounting with {} not uploaded; the next mount uploads what is left, or moves it to the \
+                 recovery folder",
                 show_left(left)
             );
             let reasons = reasons.iter().map(|reason| printable(reason).into_owned());

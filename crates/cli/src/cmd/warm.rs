@@ -10,29 +10,29 @@ use mount::{Chore, Found, Outcome, spelled};
 use serde_json::json;
 
 use super::files::{Bar, Listing, Meant, found, rate};
-use crate::units::{region, show_bytes};
+use crate::units::{region, show_bytes, show_plural};
 use crate::{complain, say};
 
 /// What to bring into the cache, and how.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    quayfs warm /mnt/reference\n  \
-    quayfs warm '/mnt/runs/**/*.bam' --region 0-64KiB\n  \
-    quayfs warm /mnt/big.h5 --region 1GiB-2GiB --region 7GiB-8GiB\n  \
-    find /mnt/slides -name '*.svs' -print0 | quayfs warm --from-file - -0\n\n\
-    The process that serves the mount fetches the bytes itself. Reads of programs go before. What others\n\
-    read may be dropped from the cache for it; when the files are more than the cache can hold, it stops\n\
-    and says so. Ctrl-C ends it at once; what has come stays. The exit status is 0 when all is here.")]
+    quayfs warm ~/data/reference\n  \
+    quayfs warm ~/data/'runs/**/*.bam' --region 0-64KiB\n  \
+    quayfs warm ~/data/big.h5 --region 1GiB-2GiB --region 7GiB-8GiB\n  \
+    find ~/data/slides -name '*.svs' -print0 | quayfs warm --from-file - -0\n\n\
+    The mount's own process fetches the bytes. Programs' own reads take priority. Other files may be evicted to\n\
+    make room. If the files do not fit into the cache, warm stops and says so. Ctrl-C stops it at once; fetched\n\
+    bytes stay. The exit status is 0 when everything is in the cache.")]
 pub(crate) struct WarmArgs {
     #[command(flatten)]
     listing: Listing,
-    /// Only these bytes of each file, from the first to the one before the last; can be given again.
+    /// Fetch only these bytes of each file, from the first to the one before the last; can be repeated.
     #[arg(long = "region", value_name = "OFFSET-END", value_parser = region)]
     regions: Vec<ByteRange>,
-    /// Files that are fetched at a time, 1 to 256.
+    /// Files to fetch at a time, 1 to 256.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Say at the end, for programs, what came of it.
+    /// Print JSON at the end.
     #[arg(long)]
     json: bool,
     /// Tell what is not there before anything is fetched, and say so when that is done.
@@ -127,8 +127,8 @@ impl Tally {
 
     fn tell(&self, rate: u64) {
         say(&format!(
-            "{} file(s): {} fetched at {}/s, {} were here",
-            self.files,
+            "{}: {} fetched at {}/s, {} were in the cache",
+            show_plural(self.files, "file"),
             show_bytes(self.brought_bytes),
             show_bytes(rate),
             show_bytes(self.here_bytes)

@@ -51,12 +51,15 @@ pub(crate) fn dirty_limit(text: &str) -> Result<DirtyLimit, String> {
     between(units::bytes, DISK_BYTES_MIN, DISK_BYTES_MAX)(text).map(DirtyLimit::Bytes)
 }
 
+/// The longest time that a setting takes, of which `forever` is another name.
+const YEAR: &str = "8760h";
+
 pub(crate) fn metadata_ttl(text: &str) -> Result<Duration, String> {
-    between(units::duration, "0s", "8760h")(text)
+    between(units::duration, "0s", YEAR)(if text.trim() == "forever" { YEAR } else { text })
 }
 
 pub(crate) fn upload_delay(text: &str) -> Result<Duration, String> {
-    between(units::duration, "0s", "8760h")(text)
+    between(units::duration, "0s", YEAR)(text)
 }
 
 /// A request that takes longer than the shortest of these never succeeds.
@@ -76,13 +79,6 @@ pub(crate) fn price(text: &str) -> Result<f64, String> {
     between(units::price, "0", "1000000")(text)
 }
 
-/// The largest number of all means nobody to the kernel.
-pub(crate) fn id(text: &str) -> Result<u32, String> {
-    let read = |text: &str| text.parse().map_err(|_| format!("{text}: not a number"));
-    let bound = between::<u64>(read, "0", "4294967294")(text)?;
-    u32::try_from(bound).map_err(|_| format!("{text}: too large"))
-}
-
 /// `127.0.0.1:9464`. Of port 0 nobody would know which one it became.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     match text.parse::<SocketAddr>() {
@@ -97,7 +93,7 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::super::table::all;
-    use super::{cache_size, id, listen};
+    use super::{cache_size, listen, metadata_ttl};
     use crate::args::Args;
     use crate::settings::{Flags, Settings, Sources};
 
@@ -186,7 +182,7 @@ mod tests {
                 assert_eq!(refused(name, value), None, "{name} {value}");
             }
         }
-        assert_eq!(id("4294967294"), Ok(4_294_967_294));
+        assert_eq!(metadata_ttl("forever"), metadata_ttl("365d"));
         assert_eq!(listen("[::1]:9464").unwrap().port(), 9464);
         assert_eq!(cache_size("much").unwrap_err(), "much: not a size like 512MiB");
     }

@@ -147,8 +147,8 @@ fn check_endpoint(url: Option<&str>) -> Result<()> {
     let Some((_, rest)) = url.and_then(|url| url.split_once("://")) else { return Ok(()) };
     if rest.split('/').next().is_some_and(|host| host.contains('@')) {
         bail!(
-            "the endpoint has a user or a password in it, which belong into the environment, a profile or a file of \
-             credentials: name it as https://HOST"
+            "remove the user name and password from the endpoint: put them in the environment, a profile or a \
+             credentials file, and name it as https://HOST"
         );
     }
     Ok(())

@@ -16,6 +16,7 @@ use clap::Args;
 use mount::{Attributes, Commit, DirtyLimit, Last, LogFormat, Tags};
 
 use super::bounds;
+use super::ids;
 use super::profile::Profile;
 use super::words::{Sse, account, acl, sse, storage_class, tags};
 use crate::units::{
@@ -27,41 +28,40 @@ use crate::units::{
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Settings {
     /// Refuse all changes.
-    #[arg(long)]
+    #[arg(long, alias = "ro")]
     pub(crate) read_only: bool,
-    /// Let other users in, within owners and modes.
+    /// Let other users access the mount, subject to file permissions.
     #[arg(long)]
     pub(crate) allow_other: bool,
-    /// Give programs the rights that set-uid and set-gid bits promise; who writes to the bucket
-    /// can set them.
+    /// Honour set-uid and set-gid bits. Anyone who can write to the bucket can set them.
     #[arg(long)]
     pub(crate) suid: bool,
-    /// Let device nodes be opened; who writes to the bucket can make them.
+    /// Let programs open device nodes. Anyone who can write to the bucket can make them.
     #[arg(long)]
     pub(crate) dev: bool,
     /// Keep and show trusted.* extended attributes, which overlay mounts and other programs of root obey.
     /// Anyone who can write to the bucket can set them.
     #[arg(long)]
     pub(crate) trusted_xattrs: bool,
-    /// Let no program be run from the mount.
+    /// Do not run programs from the mount.
     #[arg(long)]
     pub(crate) no_exec: bool,
-    /// With --all, show the containers of this storage account only, as az/<container>.
+    /// With --all, show only the containers of this storage account, as az/<container>.
     #[arg(long, value_name = "ACCOUNT", value_parser = account, help_heading = "Google and Azure")]
     pub(crate) azure_account: Option<String>,
-    /// Owner of files and folders that nobody gave one, 0 to 4294967294 [default: who mounts].
-    #[arg(long, value_name = "NUMBER", value_parser = bounds::id, help_heading = "Owners and modes")]
+    /// Owner of files and folders that have none recorded: a user name, or 0 to 4294967294 [default: the user who mounts].
+    #[arg(long, value_name = "USER", value_parser = ids::user, help_heading = "Owners and modes")]
     pub(crate) uid: Option<u32>,
-    /// Group of files and folders that nobody gave one, 0 to 4294967294 [default: that of who mounts].
-    #[arg(long, value_name = "NUMBER", value_parser = bounds::id, help_heading = "Owners and modes")]
+    /// Group of files and folders that have none recorded: a group name, or 0 to 4294967294 [default: the group of the user who mounts].
+    #[arg(long, value_name = "GROUP", value_parser = ids::group, help_heading = "Owners and modes")]
     pub(crate) gid: Option<u32>,
-    /// Permissions of files that nobody gave any, in octal, 0 to 7777.
+    /// Permissions of files that have none recorded, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "644", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) file_mode: u16,
-    /// Permissions of folders that nobody gave any, in octal, 0 to 7777.
+    /// Permissions of folders that have none recorded, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "755", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) dir_mode: u16,
-    /// Permissions to take off both, in octal, 0 to 7777.
+    /// Permissions to remove from both, in octal, 0 to 7777.
     #[arg(long, value_name = "MODE", default_value = "0", value_parser = permissions, help_heading = "Owners and modes")]
     pub(crate) umask: u16,
     #[command(flatten)]
@@ -97,11 +97,11 @@ pub(crate) struct StoreSettings {
     /// Region of the bucket [default: from the environment or AWS profile].
     #[arg(long, help_heading = "S3")]
     pub(crate) region: Option<String>,
-    /// Profile in the AWS configuration files.
+    /// Profile in the AWS configuration files, as ~/.aws/config.
     #[arg(long, value_name = "PROFILE", help_heading = "S3", conflicts_with = "anonymous")]
     pub(crate) aws_profile: Option<String>,
-    /// File with credentials of Google's, as gcloud or the console writes it
-    /// [default: GOOGLE_APPLICATION_CREDENTIALS, and what else Google's tools find].
+    /// File with Google credentials, as gcloud or the console writes it
+    /// [default: GOOGLE_APPLICATION_CREDENTIALS, and where else Google's tools look].
     #[arg(
         long,
         value_name = "FILE",
@@ -109,8 +109,8 @@ pub(crate) struct StoreSettings {
         conflicts_with = "anonymous"
     )]
     pub(crate) google_credentials_file: Option<PathBuf>,
-    /// File with credentials of Azure's: a connection string, or lines such as AZURE_STORAGE_KEY=...
-    /// [default: those variables of the environment, and what else Azure's tools find].
+    /// File with Azure credentials: a connection string, or lines such as AZURE_STORAGE_KEY=...
+    /// [default: those environment variables, and where else Azure's tools look].
     #[arg(
         long,
         value_name = "FILE",
@@ -121,7 +121,7 @@ pub(crate) struct StoreSettings {
     /// Send no credentials: for public buckets.
     #[arg(long, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Put the bucket in the path, or, with =false, in the host name, as some services want it
+    /// Put the bucket in the path of the URL, or, with =false, in the host name
     /// [default: in the path with --endpoint].
     #[arg(
         long,
@@ -139,7 +139,7 @@ pub(crate) struct StoreSettings {
     /// Use Amazon's endpoints that have IPv6 addresses as well.
     #[arg(long, help_heading = "S3")]
     pub(crate) dual_stack: bool,
-    /// File of certificates in PEM, of authorities to believe besides the machine's own
+    /// PEM file of additional certificate authorities to trust
     /// [default: AWS_CA_BUNDLE].
     #[arg(long, value_name = "FILE", help_heading = "Store")]
     pub(crate) ca_bundle: Option<PathBuf>,
@@ -150,15 +150,15 @@ pub(crate) struct StoreSettings {
 /// On which terms objects of S3 are read and written.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TermsSettings {
-    /// Let the store encrypt what is written with its own keys (store) or with those of its key service
-    /// (kms) [default: as the bucket says].
+    /// Let the store encrypt what is written with its own keys (store) or with keys of its key service
+    /// (kms) [default: as the bucket is configured].
     #[arg(long, value_name = "HOW", value_parser = sse, help_heading = "S3")]
     pub(crate) sse: Option<Sse>,
     /// The key of the key service to encrypt with: an id, an ARN or an alias [default: the account's].
     #[arg(long, value_name = "KEY", help_heading = "S3")]
     pub(crate) kms_key: Option<String>,
-    /// File with a key of 32 bytes, as they are or in base64, that goes with each request and that the
-    /// store does not keep: all that is read and written is encrypted with it.
+    /// File with a key of 32 bytes, raw or in base64. Each request carries the key, the store does not keep it, and
+    /// everything that is read and written is encrypted with it.
     #[arg(long, value_name = "FILE", help_heading = "S3")]
     pub(crate) sse_key_file: Option<PathBuf>,
     /// Storage class of what is written, such as STANDARD_IA [default: the bucket's].
@@ -167,14 +167,14 @@ pub(crate) struct TermsSettings {
     /// Canned access control list of what is written, such as bucket-owner-full-control.
     #[arg(long, value_name = "NAME", value_parser = acl, help_heading = "S3")]
     pub(crate) acl: Option<String>,
-    /// Tags of what is written: NAME=VALUE for all objects, GLOB=NAME=VALUE for those whose name fits, with ;
+    /// Tags of what is written: NAME=VALUE for all objects, GLOB=NAME=VALUE for those whose name matches, with ;
     /// between them, such as 'project=x;*.bam=kind=alignment'.
     #[arg(long, value_name = "LIST", value_parser = tags, help_heading = "S3")]
     pub(crate) tags: Option<Tags>,
-    /// Pay for requests and traffic, as some buckets of others want it.
+    /// Pay for requests and traffic, as requester-pays buckets ask.
     #[arg(long, help_heading = "S3")]
     pub(crate) requester_pays: bool,
-    /// Account that the bucket must be of: another's bucket of that name is refused.
+    /// Account that must own the bucket: a bucket of another account is refused.
     #[arg(long, value_name = "ACCOUNT", help_heading = "S3")]
     pub(crate) bucket_owner: Option<String>,
 }
@@ -194,11 +194,11 @@ pub(crate) struct DiskSettings {
     #[command(flatten)]
     pub(crate) state: StateSettings,
     /// Most bytes to cache, such as 100GiB: 1MiB to 1024TiB, or 0 for none
-    /// [default: what keeps 10 % of the disk free, or half of what is free].
+    /// [default: as much as keeps 10 % of the disk free, or half of what is free].
     #[arg(long, value_name = "BYTES", value_parser = bounds::cache_size, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) cache_size: Option<CacheSize>,
-    /// Most bytes to have on the disk that the bucket does not have, such as 10GiB: with more, writers wait
-    /// for uploads; 1MiB to 1024TiB [default: half of what they could take of the disk].
+    /// Most bytes on the local disk that wait for upload, such as 10GiB; writers block at this limit.
+    /// 1MiB to 1024TiB [default: half of the disk space that they could use].
     #[arg(long, value_name = "BYTES", value_parser = bounds::dirty_limit, allow_hyphen_values = true, help_heading = "Local disk")]
     pub(crate) dirty_limit: Option<DirtyLimit>,
 }
@@ -206,49 +206,50 @@ pub(crate) struct DiskSettings {
 /// What is traded against what.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TuningSettings {
-    /// Most bytes in flight in memory, 16MiB to 1TiB [default: 512MiB, or an eighth of the memory that there is or that
-    /// the control group may use, if that is less].
+    /// Most bytes in flight in memory, 16MiB to 1TiB [default: 512MiB, or an eighth of the memory of the machine or of
+    /// the control group, if that is less].
     #[arg(long, value_name = "BYTES", value_parser = bounds::memory_limit, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: Option<u64>,
-    /// What the mount is for: pipeline (close does not wait for the bucket, which may be away for 10 min),
-    /// interactive (trouble shows after 20 s), training (names are believed
-    /// for 1 h), shared (for 200 ms). What is said of a setting itself is stronger.
+    /// Settings for a purpose: pipeline (close does not wait for the upload, which may take 10 min),
+    /// interactive (errors after 20 s), training (names are cached
+    /// for 1 h), shared (for 200 ms). Explicit settings override the profile.
     #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
     pub(crate) profile: Option<Profile>,
-    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB at first, then what suits the network: 8MiB to 32MiB, at most a sixteenth of --memory-limit].
+    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB at first, then 8MiB to 32MiB as suits the network, at most a sixteenth of --memory-limit].
     #[arg(long, value_name = "BYTES", value_parser = bounds::part_size, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: Option<u64>,
-    /// When a close returns: when the bucket has the bytes (close), or when they are safe from a crash
-    /// of this program on the local disk, and follow into the bucket (async).
+    /// When close() returns: after the upload (close), or as soon as the data is safe on the local disk, uploading in
+    /// the background (async).
     #[arg(long, value_name = "WHEN", default_value = "close", value_parser = commit, help_heading = "Tuning")]
     pub(crate) commit: Commit,
-    /// Files of these names, with colons between them, are uploaded when the bucket has all else in and below
-    /// their folder, where --commit is async: such as .exitcode, by which others know that a task is over.
+    /// With --commit async, upload files of these names, with colons between them, after everything else in and below
+    /// their folder: such as .exitcode, by which other hosts know that a task has ended.
     #[arg(long, value_name = "NAMES", value_parser = last, help_heading = "Tuning")]
     pub(crate) commit_last: Option<Last>,
-    /// How long an upload waits after a close where --commit is async, 0s to 8760h: what is removed, renamed or written
-    /// again by then costs one upload, or none. Files are brought into the bucket earlier when somebody waits for
-    /// them, when room is needed, or when one of --commit-last is closed above them.
+    /// With --commit async, how long an upload waits after a close, 0s to 8760h: a file that is removed, renamed or
+    /// written again by then costs one upload, or none. Uploads start earlier when a program waits for
+    /// them, when room is needed, or when a file of --commit-last is closed above them.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bounds::upload_delay, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) upload_delay: Duration,
-    /// Where to keep modes, owners, times, links and extended attributes that the bucket itself does
-    /// not tell in listings: in a hidden object per folder, 64 in one of thousands of files (keep), or not at all (off).
+    /// Where to keep modes, owners, times, links and extended attributes, which listings do not
+    /// contain: in a hidden object per folder, 64 in one of thousands of files (keep), or nowhere (off).
     #[arg(long, value_name = "HOW", default_value = "keep", value_parser = attributes, help_heading = "Tuning")]
     pub(crate) attributes: Attributes,
-    /// How long names and attributes are believed before the bucket is asked again, 0s to 8760h.
+    /// How long names and attributes are cached, 0s to 8760h, or forever: other hosts' changes show after at most this time.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = bounds::metadata_ttl, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) metadata_ttl: Duration,
-    /// How long a failing request is repeated before the program gets an error, 1s to 24h.
+    /// How long each failing request is repeated, 1s to 24h. It bounds one request: a call of a program that needs several,
+    /// one after the other, can take several times as long before it fails.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bounds::deadline, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) deadline: Duration,
     /// How long the end of the mount waits for uploads, 0s to 8760h, before it exits with status 174; what is not uploaded
     /// stays on the local disk, for the next mount [default: as long as they take].
     #[arg(long, value_name = "TIME", value_parser = bounds::shutdown_timeout, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) shutdown_timeout: Option<Duration>,
-    /// Do not let the kernel read cached files itself.
+    /// Do not let the kernel read cached files itself (FUSE passthrough).
     #[arg(long, help_heading = "Tuning")]
     pub(crate) no_passthrough: bool,
-    /// Take the kernel's requests by /dev/fuse also where it offers `io_uring`.
+    /// Use /dev/fuse for the kernel's requests, even where it offers `io_uring`.
     #[arg(long, help_heading = "Tuning")]
     pub(crate) no_io_uring: bool,
 }
@@ -262,14 +263,14 @@ pub(crate) struct LogSettings {
     /// What to log: error, warn, info, debug or trace.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = log_level, help_heading = "Logs")]
     pub(crate) log_level: String,
-    /// How to log: text, json (an object a line), or journald (systemd's journal gets fields).
+    /// Format of the log: text, json (an object per line), or journald (with fields, to systemd's journal).
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = log_format, help_heading = "Logs")]
     pub(crate) log_format: LogFormat,
     /// Log calls that take longer than this, 0s to 24h, with path, bytes, time and number of requests
-    /// [default: none are, or those over 1s with --slow-log-file].
+    /// [default: none, or those over 1s with --slow-log-file].
     #[arg(long, value_name = "TIME", value_parser = bounds::slow_log, allow_hyphen_values = true, help_heading = "Logs")]
     pub(crate) slow_log: Option<Duration>,
-    /// Where to log slow calls [default: where all else is logged].
+    /// Where to log slow calls [default: in the log].
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub(crate) slow_log_file: Option<PathBuf>,
 }
@@ -277,8 +278,8 @@ pub(crate) struct LogSettings {
 /// What is handed out to who gathers figures.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MetricsSettings {
-    /// Answer to GET /metrics here, for Prometheus, such as 127.0.0.1:9464, at a port from 1 to 65535. Whoever reaches the port may
-    /// read; there are no names of files in it.
+    /// Serve metrics for Prometheus as GET /metrics at this address, such as 127.0.0.1:9464, at a port from 1 to 65535.
+    /// Anyone who can reach the port can read them; they contain no file names.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = bounds::listen, help_heading = "Metrics")]
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Write metrics to this file every 15 s, as OpenMetrics text.
@@ -293,7 +294,7 @@ pub(crate) struct PriceSettings {
     /// The currency of all prices [default: USD].
     #[arg(long, value_name = "NAME", help_heading = "Prices")]
     pub(crate) price_currency: Option<String>,
-    /// Price of 1,000 requests that read an object or ask of it, 0 to 1000000 [default: 0.0004, as all three clouds take].
+    /// Price of 1,000 requests that read an object or its metadata, 0 to 1000000 [default: 0.0004, as in all three clouds].
     #[arg(long, value_name = "PRICE", value_parser = bounds::price, allow_hyphen_values = true, help_heading = "Prices")]
     pub(crate) price_reads: Option<f64>,
     /// Price of 1,000 pages of listings, 0 to 1000000 [default: 0.005].

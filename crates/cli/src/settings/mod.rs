@@ -18,6 +18,7 @@ mod environment;
 mod file;
 mod flags;
 mod given;
+mod ids;
 mod merge;
 mod nearest;
 mod options;

@@ -25,7 +25,7 @@ pub(crate) enum Unknown {
 }
 
 /// Words for mount(8), for systemd, or for file systems that keep times of access: nothing for us.
-const IGNORED: [&str; 33] = [
+const IGNORED: [&str; 34] = [
     "rw",
     "defaults",
     "auto",
@@ -58,9 +58,26 @@ const IGNORED: [&str; 33] = [
     "noiversion",
     "silent",
     "loud",
-    // What we always do.
+    // The default.
     "default_permissions",
+    // A mount point that is not empty is used, with a note.
+    "nonempty",
 ];
+
+/// Options of other file systems that are not supported, and why. To ignore them would be a surprise.
+const UNSUPPORTED: [(&str, &str); 6] = [
+    ("nosymfollow", "symbolic links are followed"),
+    (
+        "auto_unmount",
+        "a mount whose daemon died stays until `quayfs umount DIR`, so that programs get errors",
+    ),
+    ("context", SELINUX),
+    ("fscontext", SELINUX),
+    ("defcontext", SELINUX),
+    ("rootcontext", SELINUX),
+];
+
+const SELINUX: &str = "files have the SELinux label that the policy gives to FUSE file systems";
 
 /// The same with a value, or anything behind it.
 const IGNORED_BEGINNINGS: [&str; 6] = ["x-", "X-", "comment=", "user=", "uhelper=", "helper="];
@@ -104,7 +121,7 @@ pub(crate) fn translate(
             }
             (None, Some(file)) if name == "config" => options.config = Some(file.into()),
             (None, _) if unknown == Unknown::Ignored => {}
-            (None, _) => return Err(strange(name, settings)),
+            (None, _) => return Err(unsupported(name).unwrap_or_else(|| strange(name, settings))),
         }
     }
     Ok(options)
@@ -113,6 +130,11 @@ pub(crate) fn translate(
 fn set(given: &mut Vec<(String, OsString)>, name: &str, value: &str) {
     given.retain(|(known, _)| known != name);
     given.push((name.to_owned(), value.into()));
+}
+
+fn unsupported(name: &str) -> Option<String> {
+    let (_, reason) = UNSUPPORTED.iter().find(|(unsupported, _)| *unsupported == name)?;
+    Some(format!("the mount option {name} is not supported: {reason}"))
 }
 
 fn strange(name: &str, settings: &[Setting]) -> String {
@@ -140,7 +162,7 @@ mod tests {
     #[test]
     fn words_of_tables_are_settings_or_for_others() {
         check("", &[]);
-        check("rw,_netdev,nofail,x-systemd.automount,user=me,noatime,comment=a=b", &[]);
+        check("rw,nonempty,_netdev,nofail,x-systemd.automount,user=me,noatime,comment=a=b", &[]);
         check("ro,noexec,nosuid", &[("read-only", "true"), ("no-exec", "true"), ("suid", "false")]);
         check("allow_other,cache-size=10GiB", &[("allow-other", "true"), ("cache-size", "10GiB")]);
         check("uid=7,umask=22,uid=8", &[("umask", "22"), ("uid", "8")]);
@@ -166,6 +188,16 @@ mod tests {
             "unknown mount option alow_other; did you mean allow-other?"
         );
         assert_eq!(refused("_netdv"), "unknown mount option _netdv; did you mean _netdev?");
+        assert_eq!(
+            refused("context=system_u:object_r:nfs_t:s0"),
+            "the mount option context is not supported: files have the SELinux label that the policy gives to FUSE \
+             file systems"
+        );
+        for name in ["nosymfollow", "auto_unmount"] {
+            assert!(
+                refused(name).starts_with(&format!("the mount option {name} is not supported: "))
+            );
+        }
         assert_eq!(refused("uid"), "the mount option uid wants a value: uid=…");
         assert_eq!(translate("colour=1,ro", &all(), Unknown::Ignored).unwrap().given.len(), 1);
     }

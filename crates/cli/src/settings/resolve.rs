@@ -453,7 +453,7 @@ mod tests {
                     flags: &["--commit=async"],
                     ..Said::default()
                 },
-                "QUAYFS_COMMIT: commit: soon: neither close nor async",
+                "QUAYFS_COMMIT: commit: soon: neither `close` nor `async`",
             ),
         ] {
             assert_eq!(resolved(&said, "s3://b").unwrap_err(), want);

@@ -51,8 +51,7 @@ pub(crate) fn make_state_dir(dir: &Path) -> Result<PathBuf> {
     let dir = &safe_state_dir(dir)?;
     narrow(dir).with_context(|| {
         format!(
-            "others may look into the state folder {}, which will have copies of the bucket's files: chmod \
-             700 it, or choose another one with --cache-dir",
+            "the state folder {} is open to other users: chmod 700 it, or choose another one with --cache-dir",
             dir.display()
         )
     })?;

@@ -142,7 +142,7 @@ fn a_terminal_shows_how_far_a_warming_is_and_then_what_came_of_it() {
         command.arg(testkit::quayfs()).args(["warm", "--jobs", "1"]).arg(mount.join("files"));
         let said = run(&mut command, WITHIN);
         assert_eq!(said.ok().lines().count(), 1, "the bar is gone: {}", said.report());
-        assert!(said.ok().starts_with("4 file(s): 4 MiB fetched at "), "{}", said.report());
+        assert!(said.ok().starts_with("4 files: 4 MiB fetched at "), "{}", said.report());
         evict(&mount, "files");
     }
 }
@@ -269,7 +269,7 @@ fn names_are_told_to_people_within_a_line_and_to_programs_as_they_are() {
     let (_store, mount) = mounted(&[(ODD, 1000)], &[]);
     let path = mount.join(ODD);
     let said = quayfs(&mount, [OsStr::new("pin"), path.as_os_str()]);
-    assert!(said.ok().contains(r"two\nlines \u{1b}[2J: 1 file(s)"), "{}", said.report());
+    assert!(said.ok().contains(r"two\nlines \u{1b}[2J: 1 file"), "{}", said.report());
     let said = quayfs(&mount, [OsStr::new("evict"), path.as_os_str()]);
     assert!(said.stderr.contains(r"two\nlines \u{1b}[2J: pinned"), "{}", said.report());
     let (said, _) = told(&mount, &["evict"], ODD);
@@ -277,7 +277,7 @@ fn names_are_told_to_people_within_a_line_and_to_programs_as_they_are() {
     let state = mount.state().as_os_str();
     let said =
         quayfs(&mount, ["pin", "--list", "--cache-dir"].map(OsStr::new).into_iter().chain([state]));
-    assert!(said.ok().contains(r"  /two\nlines \u{1b}[2J  1 file(s)"), "{}", said.report());
+    assert!(said.ok().contains(r"  /two\nlines \u{1b}[2J  1 file"), "{}", said.report());
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn each_call_is_tried_on_the_bucket_and_what_was_made_is_removed() {
     let (found, finished) = doctor(&plan, &[&[&*bucket.url()], &flags[..]].concat());
     finished.ok();
     for subject in [
-        "name of the store",
+        "DNS",
         "credentials",
         "bucket: list",
         "bucket: put",
@@ -88,7 +88,7 @@ fn buckets_of_other_clouds_are_looked_at_as_well() {
         let (name, value) = emulator.env();
         let (found, finished) = doctor(&Plan::of_url("").env(name, &value), &[&*bucket.url()]);
         for subject in [
-            "name of the store",
+            "DNS",
             "credentials",
             "bucket: list",
             "bucket: put",

@@ -53,7 +53,7 @@ fn what_was_on_its_way_is_uploaded_without_a_mount() {
     let table = recover(&plan, &["--list"]);
     assert!(table.ok().contains("uploads it as file"), "{}", table.report());
     let said = recover_through(&link, &plan, &bucket.url());
-    assert!(said.ok().contains("1 file(s)"), "{}", said.report());
+    assert!(said.ok().contains("uploaded 1 file left over"), "{}", said.report());
     assert!(bucket.get("file").unwrap() == bytes);
     let again = recover_through(&link, &plan, &bucket.url());
     assert_eq!(again.ok().trim(), "nothing was left to finish", "{}", again.report());
@@ -87,7 +87,7 @@ fn what_a_mount_of_all_buckets_left_in_a_prefix_is_uploaded_by_who_may_write_tha
     assert!(!said.status.success(), "{}", said.report());
     assert_eq!(listed(&plan)["kept"], no_names(), "it waits");
     let said = recover(&plan, &flags);
-    assert!(said.ok().contains("1 file(s)"), "{}", said.report());
+    assert!(said.ok().contains("uploaded 1 file left over"), "{}", said.report());
     assert_eq!(bucket.get("team/ours").as_deref(), Some(&b"ours"[..]));
 }
 

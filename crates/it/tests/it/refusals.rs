@@ -7,12 +7,150 @@ use std::os::unix::fs::symlink;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testkit::{Finished, Login, MinIo, Plan, Scratch, mounted_at, noise, run, wait, write_new};
+use testkit::{
+    Finished, Login, MinIo, Parrot, Plan, Scratch, mounted_at, noise, run, wait, write_new,
+};
 
 use crate::mounted;
 
 /// What `--deadline 3s` may take with all that is around it.
 const WITHIN: Duration = Duration::from_secs(20);
+
+/// The first line says `problem`, and is short.
+fn first_line(plan: Plan, problem: &str) {
+    let finished = plan.flags(["--deadline", "3s"]).attempt().refused();
+    let line = finished.stderr.lines().next().unwrap_or_default();
+    assert!(line.ends_with(problem), "not {problem}: {}", finished.report());
+    assert!(line.chars().count() <= 160, "{}", finished.report());
+    // The store's own words, once.
+    assert!(finished.stderr.lines().count() <= 5, "{}", finished.report());
+}
+
+#[test]
+fn failed_aws_login_names_profile_and_remedy() {
+    let bucket = MinIo::shared().bucket();
+    let folder = Scratch::new();
+    let config = folder.path().join("config");
+    let session = "sso_region = eu-west-1\nsso_start_url = https://lab.example/start\n";
+    let profile = "sso_session = lab\nsso_account_id = 123456789012\nsso_role_name = reader\n";
+    fs::write(
+        &config,
+        format!(
+            "[profile lab]\nregion = eu-west-1\n[profile bad]\n{profile}[sso-session lab]\n{session}\
+             [profile proc]\ncredential_process = /bin/false\n"
+        ),
+    )
+    .unwrap();
+    let config = config.display().to_string();
+    for (name, problem) in [
+        ("Lab", format!("no profile \"Lab\" in {config}; there are bad, lab, proc")),
+        ("lab", format!("profile \"lab\" in {config} has no credentials")),
+        (
+            "bad",
+            "the SSO session of profile \"bad\" has ended: run aws sso login --profile bad".into(),
+        ),
+        ("proc", "the credential_process of profile \"proc\" failed (exit status: 1)".into()),
+    ] {
+        let plan = Plan::of(&bucket).without_login().env("AWS_CONFIG_FILE", &config);
+        let plan = plan.env("HOME", folder.path().to_str().unwrap());
+        first_line(plan.flags(["--aws-profile", name]), &problem);
+    }
+}
+
+#[test]
+fn wrong_credentials_are_told_apart() {
+    let bucket = MinIo::shared().bucket();
+    let wrong = |user: &str, secret: &str| {
+        Plan::of(&bucket).login(&Login { user: user.into(), secret: secret.into() })
+    };
+    let Login { user, .. } = Login::root();
+    first_line(wrong("unknown", "not-the-secret"), "the store does not know this access key");
+    first_line(wrong(&user, "not-the-secret"), "the secret key does not belong to the access key");
+    let token = Plan::of(&bucket).env("AWS_SESSION_TOKEN", "not-a-token");
+    first_line(token, "the session token is not valid");
+    first_line(Plan::of(&bucket).without_login(), "no credentials were found");
+}
+
+#[test]
+fn expired_token_is_told_as_expired() {
+    let bucket = MinIo::shared().bucket();
+    let answer = "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>";
+    let store = Parrot::answering("400 Bad Request", "application/xml", answer);
+    let plan = Plan::of(&bucket).instead("--endpoint", &store.url());
+    first_line(plan, "the session token has expired");
+}
+
+#[test]
+fn machine_without_account_has_no_azure_credentials() {
+    let machine = Parrot::answering("403 Forbidden", "application/json", r#"{"error":"denied"}"#);
+    let plan = Plan::of_url("az://lab/c");
+    let plan = plan.env("IDENTITY_ENDPOINT", &machine.url()).env("IDENTITY_HEADER", "secret");
+    first_line(plan, "no credentials were found");
+}
+
+#[test]
+fn port_of_console_is_told_from_port_of_store() {
+    let bucket = MinIo::shared().bucket();
+    for status in ["200 OK", "403 Forbidden", "405 Method Not Allowed"] {
+        let console =
+            Parrot::answering(status, "text/html; charset=utf-8", "<!doctype html><p>Console");
+        let url = console.url();
+        let plan = Plan::of(&bucket).instead("--endpoint", &url);
+        first_line(plan, &format!("{url} answered with a web page"));
+    }
+}
+
+#[test]
+fn store_without_key_service_is_told_so() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).flags(["--sse", "kms"]);
+    first_line(plan, "the store cannot encrypt with a key of a key service (KMS)");
+}
+
+#[test]
+fn impossible_name_of_bucket_names_rule() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).instead_of_url("s3://Lab");
+    first_line(plan, "\"Lab\" is no name of a bucket: bucket names are lower case");
+}
+
+#[test]
+fn empty_prefix_is_noted() {
+    let bucket = MinIo::shared().bucket();
+    bucket.put("data/file", b"bytes");
+    let at = |path: &str| Plan::of(&bucket).instead_of_url(&format!("{}/{path}", bucket.url()));
+    let attempt = at("dota").attempt();
+    let said = attempt.finished.stderr.clone();
+    assert!(said.contains("note: nothing is below") && said.contains("/dota"), "{said}");
+    attempt.ok().umount();
+    let attempt = at("data").attempt();
+    assert!(!attempt.finished.stderr.contains("note:"), "{}", attempt.finished.report());
+    attempt.ok().umount();
+}
+
+#[test]
+fn mount_over_files_is_noted() {
+    let bucket = MinIo::shared().bucket();
+    let plan = Plan::of(&bucket).flags(["-o", "nonempty"]);
+    let file = plan.path().join("file");
+    fs::write(&file, b"bytes").unwrap();
+    let attempt = plan.attempt();
+    let said = attempt.finished.stderr.clone();
+    assert!(said.contains("is not empty: its files are hidden"), "{said}");
+    let _plan = attempt.ok().umount();
+    assert_eq!(fs::read(&file).unwrap(), b"bytes");
+}
+
+#[test]
+fn used_port_and_file_of_metrics_are_named() {
+    let bucket = MinIo::shared().bucket();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let plan = Plan::of(&bucket).flags(["--metrics-listen", &address]);
+    check(plan, &[&["--metrics-listen"], &[&address]]);
+    let plan = Plan::of(&bucket).flags(["--metrics-file", "/no/such/folder/metrics"]);
+    check(plan, &[&["--metrics-file"], &["/no/such/folder/metrics"]]);
+}
 
 #[test]
 fn a_bucket_that_is_not_there() {
@@ -26,7 +164,7 @@ fn an_object_that_is_taken_for_a_folder() {
     let bucket = MinIo::shared().bucket();
     bucket.put("scans/slide.svs", b"a slide");
     let at = |path: &str| Plan::of(&bucket).instead_of_url(&format!("{}/{path}", bucket.url()));
-    check(at("scans/slide.svs"), &[&["scans/slide.svs: it is no folder"]]);
+    check(at("scans/slide.svs"), &[&["scans/slide.svs is an object, not a folder: mount "]]);
     // What nothing is in yet is a folder, and an empty object may be the mark of one.
     bucket.put("marked", b"");
     for path in ["scans/slide", "marked"] {
@@ -35,7 +173,10 @@ fn an_object_that_is_taken_for_a_folder() {
     let folder = Scratch::new();
     fs::write(folder.path().join("file"), b"bytes").unwrap();
     let url = format!("file://{}/file", folder.path().display());
-    check(Plan::of(&bucket).instead_of_url(&url), &[&["/file: it is no folder"]]);
+    check(
+        Plan::of(&bucket).instead_of_url(&url),
+        &[&["/file is a file, not a folder: mount file:///"]],
+    );
 }
 
 #[test]
@@ -108,7 +249,7 @@ fn an_endpoint_without_tls_that_is_asked_with_it() {
 fn an_endpoint_that_is_no_url() {
     let bucket = MinIo::shared().bucket();
     let plan = Plan::of(&bucket).instead("--endpoint", "store.example:9000");
-    check(plan, &[&["no URL"], &["https://store.example:9000"]]);
+    check(plan, &[&["--endpoint must be a URL"], &["https://store.example:9000"]]);
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn who_waits_for_the_bucket_can_be_told_to_end() {
     let tell =
         || run(Command::new("kill").args(["-TERM", &child.id().to_string()]), WITHIN).ok().len();
     tell();
-    assert!(said.any(|line| line.contains("detaching although")), "the mount goes");
+    assert!(said.any(|line| line.contains("unmounting with")), "the mount goes");
     tell();
     let rest: Vec<_> = said.collect();
     assert_eq!(child.wait().unwrap().code(), Some(FAILED), "{rest:?}");
@@ -418,7 +418,7 @@ fn what_a_process_has_in_hand_is_told_by_a_recovery_which_is_not_done_then() {
     recover.args(["--endpoint", bucket.endpoint(), "--cache-dir"]).arg(mount.state());
     let said = run(recover.arg(&*bucket.url()), WITHIN);
     assert_eq!(said.status.code(), Some(1), "{}", said.report());
-    assert!(said.stderr.contains("still bringing into the bucket: 1 file"), "{}", said.report());
+    assert!(said.stderr.contains("still uploading: 1 file"), "{}", said.report());
     assert!(!said.stdout.contains("nothing was left"), "{}", said.report());
     mount.umount();
     assert_eq!(bucket.keys(), ["file"]);

@@ -176,10 +176,10 @@ impl Attach {
 
 impl Refusal {
     fn of(error: &Error) -> Refusal {
-        let Error::Remote { advice, source, .. } = error else {
+        let Error::Remote { advice, failed: source, .. } = error else {
             return Refusal { errno: Errno::EIO, reason: error.to_string() };
         };
-        Refusal { errno: told(source.trouble()), reason: format!("{advice} ({source})") }
+        Refusal { errno: told(source.trouble()), reason: format!("{} ({source})", advice.line()) }
     }
 }
 
@@ -187,12 +187,21 @@ impl Refusal {
 fn told(trouble: Trouble) -> Errno {
     match trouble {
         Trouble::NoBucket => Errno::ENOENT,
-        Trouble::NoCredentials | Trouble::BadCredentials | Trouble::Denied => Errno::EACCES,
+        Trouble::NoCredentials
+        | Trouble::BadCredentials
+        | Trouble::UnknownKey
+        | Trouble::WrongSecret
+        | Trouble::ExpiredToken
+        | Trouble::WrongToken
+        | Trouble::WrongClock
+        | Trouble::Denied => Errno::EACCES,
         Trouble::WrongRegion
         | Trouble::Unreachable
+        | Trouble::WebPage
         | Trouble::Archived
         | Trouble::Untrusted
         | Trouble::Busy
+        | Trouble::NoEncryptionKey
         | Trouble::Other => Errno::EIO,
     }
 }

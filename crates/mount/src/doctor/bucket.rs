@@ -75,7 +75,11 @@ pub(super) async fn look(
     let (remote, learned) = match reached {
         Ok(reached) => reached,
         Err(error) => {
-            tell(Finding::fail("bucket", error.to_string(), "nothing else of it can be tried"));
+            tell(Finding::fail(
+                "bucket",
+                error.to_string(),
+                "other checks of the bucket are skipped",
+            ));
             return;
         }
     };
@@ -250,7 +254,7 @@ impl Trial {
         self.learned.learn_of_unmet(Capability::PutIfAbsent, &again);
         self.learned.learn_of_unmet(Capability::PutIfMatch, &stale);
         tell(match (is_changed(&again), is_changed(&stale), kept) {
-            (true, true, Ok(_)) => Finding::ok(subject, "the store keeps to conditions"),
+            (true, true, Ok(_)) => Finding::ok(subject, "If-Match and If-None-Match work"),
             (false, _, _) => {
                 Finding::warn(subject, "an object that is there was overwritten", advice)
             }
@@ -381,7 +385,7 @@ impl Trial {
         }
         let subject = "bucket: conditional end of parts";
         tell(if kept {
-            Finding::ok(subject, "the store keeps to conditions")
+            Finding::ok(subject, "If-Match and If-None-Match work")
         } else {
             let advice = "it is looked at before: what others write in that moment is replaced";
             Finding::warn(subject, "an object that is there was or would be replaced", advice)

@@ -48,7 +48,7 @@ fn endpoint(config: &Config) -> Option<String> {
 }
 
 fn name(endpoint: &str) -> Finding {
-    let subject = "name of the store";
+    let subject = "DNS";
     let Some((host, port)) = host_and_port(endpoint) else {
         let advice = "it should be like https://host or http://host:9000";
         return Finding::fail(subject, format!("{endpoint} is no URL"), advice);

@@ -51,9 +51,10 @@ impl Failure {
     /// What a person should look at.
     pub(crate) fn trouble(&self) -> Trouble {
         match self {
-            Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Broken(_) | Failure::Page => {
+            Failure::Unreachable(_) | Failure::Timeout(_) | Failure::Broken(_) => {
                 Trouble::Unreachable
             }
+            Failure::Page => Trouble::WebPage,
             Failure::Untrusted(_) => Trouble::Untrusted,
             Failure::TooLarge | Failure::Malformed(_) => Trouble::Other,
         }

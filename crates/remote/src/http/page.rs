@@ -21,7 +21,8 @@ pub(crate) fn is_page<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>)
         && VERSIONS.iter().all(|name| header(name).is_none())
 }
 
-fn is_html(content_type: Option<&str>) -> bool {
+/// Whether a content type is that of a web page.
+pub(crate) fn is_html(content_type: Option<&str>) -> bool {
     let word = content_type.and_then(|kind| kind.split(';').next()).unwrap_or("");
     word.trim().eq_ignore_ascii_case("text/html")
 }

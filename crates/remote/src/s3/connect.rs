@@ -26,6 +26,7 @@ use aws_smithy_http_client::{Builder, Connector, tls};
 
 use super::directory::{self, is_directory};
 use super::fault;
+use super::login;
 use super::page::NoPages;
 use super::route::Routes;
 use super::terms::S3Terms;
@@ -261,6 +262,13 @@ struct Anew {
 }
 
 impl Anew {
+    async fn diagnosed(&self) -> Result<aws_sdk_s3::config::Credentials, CredentialsError> {
+        match self.ask().await {
+            Ok(credentials) => Ok(credentials),
+            Err(error) => Err(login::diagnosed(error, self.profile.as_deref()).await),
+        }
+    }
+
     async fn ask(&self) -> Result<aws_sdk_s3::config::Credentials, CredentialsError> {
         let config = ProviderConfig::without_region()
             .with_http_client(self.http.clone())
@@ -283,7 +291,7 @@ impl ProvideCredentials for Anew {
     where
         Self: 'a,
     {
-        Providing::new(self.ask())
+        Providing::new(self.diagnosed())
     }
 }
 

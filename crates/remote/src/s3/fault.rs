@@ -8,7 +8,8 @@ use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::operation::RequestId as _;
 
 use super::there::WrongTime;
-use crate::http::{Answer, is_untrusted, parse_http_date, retry_after};
+use crate::http::{Answer, is_html, is_untrusted, parse_http_date, retry_after};
+use crate::login::FailedLogin;
 use crate::{Condition, Error, ErrorKind, Key, ProviderError, Trouble, xml};
 
 const TRANSIENT: ErrorKind = ErrorKind::Transient { retry_after: None };
@@ -24,7 +25,7 @@ where
     let mut told = None;
     let (kind, provider) = match error {
         _ if find::<WrongTime>(error).is_some() => {
-            (TRANSIENT, said("RequestTimeTooSkewed", error, Trouble::BadCredentials))
+            (TRANSIENT, said("RequestTimeTooSkewed", error, Trouble::WrongClock))
         }
         SdkError::ServiceError(service) => {
             told = elsewhere(service.raw());
@@ -48,7 +49,11 @@ where
         SdkError::ConstructionFailure(_) | SdkError::DispatchFailure(_) | _ => of_local(error),
     };
     let request_id = error.request_id().map(str::to_owned);
-    saying(Error::new(kind, op, key), ProviderError { request_id, ..provider }, told)
+    let error_of_call = Error::new(kind, op, key);
+    match find::<FailedLogin>(error) {
+        Some(failed) => error_of_call.because(failed.clone()),
+        None => saying(error_of_call, ProviderError { request_id, ..provider }, told),
+    }
 }
 
 /// The region that an answer of the library's names.
@@ -109,6 +114,9 @@ fn of_local(error: &(dyn std::error::Error + 'static)) -> (ErrorKind, ProviderEr
         let other = || said("SessionFailed", of_session, Trouble::Other);
         return (of_session.kind, of_session.provider_error().cloned().unwrap_or_else(other));
     }
+    if let Some(failed) = find::<FailedLogin>(error) {
+        return (ErrorKind::Denied, failed.said.clone());
+    }
     let credentials = find::<CredentialsError>(error);
     match credentials {
         Some(CredentialsError::CredentialsNotLoaded(_)) => {
@@ -168,7 +176,11 @@ pub(super) fn in_passing(error: Error) -> Error {
 /// There is nobody to ask as.
 pub(super) fn of_credentials(op: &'static str, key: &Key, error: &CredentialsError) -> Error {
     let (kind, provider) = of_local(error);
-    Error::new(kind, op, key).because(provider)
+    let error_of_call = Error::new(kind, op, key);
+    match find::<FailedLogin>(error) {
+        Some(failed) => error_of_call.because(failed.clone()),
+        None => error_of_call.because(provider),
+    }
 }
 
 fn of_status<'a>(
@@ -176,7 +188,13 @@ fn of_status<'a>(
     header: impl Fn(&str) -> Option<&'a str>,
     (code, message): (Option<&str>, Option<&str>),
 ) -> (ErrorKind, ProviderError) {
-    let (mut kind, trouble) = code.and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
+    let (mut kind, mut trouble) =
+        code.and_then(kind_of_code).unwrap_or_else(|| kind_of_status(status));
+    if trouble == Trouble::Other && is_of_key_service(code, message) {
+        trouble = Trouble::NoEncryptionKey;
+    } else if code.is_none() && is_html(header("content-type")) {
+        trouble = Trouble::WebPage;
+    }
     if let ErrorKind::Transient { retry_after: asked } = &mut kind {
         *asked = header("retry-after").and_then(|wait| {
             // A date is compared with the store's own, whatever our clock says.
@@ -194,6 +212,12 @@ fn of_status<'a>(
     (kind, ProviderError { code, message, request_id: None, trouble })
 }
 
+/// Whether the refusal is about the key service: some stores say so by the code, some in the message.
+fn is_of_key_service(code: Option<&str>, message: Option<&str>) -> bool {
+    code.is_some_and(|code| code.starts_with("KMS."))
+        || message.is_some_and(|message| message.contains("KMS"))
+}
+
 fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
     let (kind, trouble) = match code {
         "NoSuchKey" | "NoSuchUpload" | "NotFound" | "NoSuchVersion" => {
@@ -204,14 +228,13 @@ fn kind_of_code(code: &str) -> Option<(ErrorKind, Trouble)> {
         "AccessDenied" | "AllAccessDisabled" | "AccountProblem" => {
             (ErrorKind::Denied, Trouble::Denied)
         }
-        "InvalidAccessKeyId"
-        | "SignatureDoesNotMatch"
-        | "InvalidToken"
-        | "ExpiredToken"
-        | "TokenRefreshRequired"
-        | "InvalidSecurity"
-        | "NotSignedUp"
-        | "RequestTimeTooSkewed" => (ErrorKind::Denied, Trouble::BadCredentials),
+        "InvalidAccessKeyId" => (ErrorKind::Denied, Trouble::UnknownKey),
+        "SignatureDoesNotMatch" => (ErrorKind::Denied, Trouble::WrongSecret),
+        "ExpiredToken" | "TokenRefreshRequired" => (ErrorKind::Denied, Trouble::ExpiredToken),
+        // MinIO has a code of its own.
+        "InvalidToken" | "InvalidTokenId" => (ErrorKind::Denied, Trouble::WrongToken),
+        "RequestTimeTooSkewed" => (ErrorKind::Denied, Trouble::WrongClock),
+        "InvalidSecurity" | "NotSignedUp" => (ErrorKind::Denied, Trouble::BadCredentials),
         "PermanentRedirect"
         | "TemporaryRedirect"
         | "AuthorizationHeaderMalformed"
@@ -307,7 +330,7 @@ fn find<'a, T: std::error::Error + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{TRANSIENT, kind_of_code, kind_of_status, region};
+    use super::{TRANSIENT, kind_of_code, kind_of_status, of_status, region};
     use crate::{ErrorKind, Trouble};
 
     #[test]
@@ -319,7 +342,12 @@ mod tests {
             ("ConditionalRequestConflict", TRANSIENT, Trouble::Other),
             ("SlowDown", TRANSIENT, Trouble::Busy),
             ("AccessDenied", ErrorKind::Denied, Trouble::Denied),
-            ("SignatureDoesNotMatch", ErrorKind::Denied, Trouble::BadCredentials),
+            ("SignatureDoesNotMatch", ErrorKind::Denied, Trouble::WrongSecret),
+            ("InvalidAccessKeyId", ErrorKind::Denied, Trouble::UnknownKey),
+            ("ExpiredToken", ErrorKind::Denied, Trouble::ExpiredToken),
+            ("InvalidToken", ErrorKind::Denied, Trouble::WrongToken),
+            ("InvalidTokenId", ErrorKind::Denied, Trouble::WrongToken),
+            ("RequestTimeTooSkewed", ErrorKind::Denied, Trouble::WrongClock),
             ("PermanentRedirect", ErrorKind::Denied, Trouble::WrongRegion),
             ("XMinioStorageFull", ErrorKind::Full, Trouble::Other),
             ("InvalidObjectState", ErrorKind::Archived, Trouble::Archived),
@@ -327,6 +355,24 @@ mod tests {
             assert_eq!(kind_of_code(code), Some((kind, trouble)), "{code}");
         }
         assert_eq!(kind_of_code("SomethingNew"), None);
+    }
+
+    #[test]
+    fn refusal_without_code_names_trouble() {
+        let trouble = |status, header: Option<&'static str>, code, message| {
+            of_status(status, |_| header, (code, message)).1.trouble
+        };
+        let kms = "Server side encryption specified but KMS is not configured";
+        for (status, header, code, message, want) in [
+            (501, None, Some("NotImplemented"), Some(kms), Trouble::NoEncryptionKey),
+            (400, None, Some("KMS.NotFoundException"), None, Trouble::NoEncryptionKey),
+            (501, None, Some("NotImplemented"), Some("a header"), Trouble::Other),
+            (403, None, Some("AccessDenied"), Some("no KMS"), Trouble::Denied),
+            (405, Some("text/html; charset=utf-8"), None, None, Trouble::WebPage),
+            (403, Some("application/xml"), None, None, Trouble::Denied),
+        ] {
+            assert_eq!(trouble(status, header, code, message), want, "{status} {code:?}");
+        }
     }
 
     #[test]

@@ -18,11 +18,11 @@ use super::glob;
 /// Which files are meant.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Listing {
-    /// Files, folders with all below them, or patterns such as 'runs/**/*.bam' (in quotes, or your shell
+    /// Files, folders with everything below them, or patterns such as 'runs/**/*.bam' (in quotes, or the shell
     /// expands them).
     #[arg(value_name = "PATH", required_unless_present = "from_file")]
     paths: Vec<PathBuf>,
-    /// Take paths from a file, one a line, or from the standard input if it is a dash.
+    /// Read paths from a file, one per line, or from the standard input if it is `-`.
     #[arg(long, value_name = "LIST")]
     from_file: Option<PathBuf>,
     /// The paths of the list end with zero bytes, as `find -print0` writes them.
@@ -56,7 +56,7 @@ pub(crate) fn found(listing: &Listing) -> Result<Meant> {
         if path.symlink_metadata().is_err() && glob::is_pattern(path) {
             let places = glob::expand(path);
             if places.is_empty() {
-                meant.miss(path, &"nothing there fits this pattern");
+                meant.miss(path, &"no file matches this pattern");
             }
             for place in &places {
                 meant.add(place);

@@ -15,31 +15,32 @@ use crate::settings::{Flags, Settings, Unknown};
 /// A mount, as it is asked for on the command line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quayfs mount s3://my-bucket /mnt\n  \
+    quayfs mount s3://my-bucket ~/data\n  \
     quayfs mount s3://my-bucket/some/folder ~/data --aws-profile work\n  \
-    quayfs mount s3://data /mnt --endpoint http://127.0.0.1:9000\n  \
-    quayfs mount gs://my-bucket /mnt\n  \
-    quayfs mount az://account/container /mnt\n  \
-    quayfs mount file:///srv/objects /mnt\n  \
-    quayfs mount s3://my-bucket /mnt -o ro,allow_other\n  \
-    quayfs mount --all /mnt     then /mnt/s3/my-bucket/..., /mnt/gs/..., /mnt/az/account/container/...\n\n\
+    quayfs mount s3://data ~/data --endpoint http://127.0.0.1:9000\n  \
+    quayfs mount gs://my-bucket ~/data\n  \
+    quayfs mount az://account/container ~/data\n  \
+    quayfs mount file:///srv/objects ~/data\n  \
+    quayfs mount s3://my-bucket ~/data -o ro,allow_other\n  \
+    quayfs mount --all ~/data   then ~/data/s3/my-bucket/..., ~/data/gs/..., ~/data/az/account/container/...\n\n\
+    An ordinary user needs write access to the mount point: `mkdir ~/data` makes one. Root may mount anywhere.\n\n\
     Every flag but --all, --config, --foreground and -o can also be a key of the configuration file,\n\
     `cache-size = \"100GiB\"` under [general] or [bucket.\"s3://my-bucket\"], and an environment variable,\n\
     QUAYFS_CACHE_SIZE.\n\
-    Variables win over files, and flags over both; what is on there is off with --read-only=false.\n\
-    `quayfs config URL` shows what holds, and why.\n\n\
-    Credentials come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
+    Variables override files, and flags override both; --read-only=false switches off what a file switches on.\n\
+    `quayfs config URL` shows the resulting settings and where each comes from.\n\n\
+    No flag takes a secret. Credentials for s3:// come from where AWS's own tools take them: AWS_ACCESS_KEY_ID and\n\
     AWS_SECRET_ACCESS_KEY, profiles, SSO, web identity, container and instance roles. For gs://\n\
     from GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine;\n\
     for az:// from AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN,\n\
     Entra ID (AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE), or the machine.\n\
-    --aws-profile, --google-credentials-file and --azure-credentials-file name others, also under [bucket.\"URL\"].")]
+    --aws-profile, --google-credentials-file and --azure-credentials-file name other ones, also under [bucket.\"URL\"].")]
 pub(crate) struct MountArgs {
     /// What to mount: s3://bucket[/prefix], gs://bucket[/prefix], az://account/container[/prefix],
     /// or file:///path.
     #[arg(required_unless_present = "all")]
     url: Option<String>,
-    /// Where to mount it: an existing folder.
+    /// Mount point: an existing folder, such as ~/data.
     #[arg(required_unless_present = "all")]
     dir: Option<PathBuf>,
     /// Mount all buckets there, as s3/<bucket>, gs/<bucket> and az/<account>/<container>, each attached
@@ -49,12 +50,12 @@ pub(crate) struct MountArgs {
     /// Stay in the foreground and log to the terminal.
     #[arg(long, short = 'f')]
     pub(crate) foreground: bool,
-    /// Settings as in /etc/fstab: ro,allow_other,cache_size=10GiB. What is only for mount(8) is ignored.
+    /// Settings as in /etc/fstab: ro,allow_other,cache_size=10GiB. Options that are only for mount(8) are ignored.
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<String>,
     #[command(flatten)]
     flags: Flags<Settings>,
-    /// Say on the standard output when the mount answers, then detach from the terminal.
+    /// Report on the standard output when the mount is ready, then detach from the terminal.
     #[arg(long, hide = true)]
     pub(crate) detach: bool,
     /// End with the process that started it, of this number.

@@ -18,6 +18,7 @@ pub(crate) use notices::explain;
 
 use self::reconfigure::Reread;
 use super::buckets::EachBucket;
+use crate::plain::shown;
 use crate::service::Manager;
 use crate::settings::{self, Sources};
 use crate::units::{show_bytes, show_plural};
@@ -90,6 +91,7 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     };
     let log = settings::log(&settings.logs, own, &config.dir);
     config.insight.log = Some(mount::start_logging(&log).context("cannot start the log")?);
+    let hides_files = mount::has_files(dir);
     let mut detached = Ok(());
     // Once: somebody else may make one of its name then.
     let mut with_folder = args.with_folder;
@@ -101,6 +103,12 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
         Stage::Ready(notices) => {
             for notice in notices {
                 complain(&explain(notice));
+            }
+            if hides_files {
+                let dir = shown(dir);
+                complain(&format!(
+                    "note: {dir} is not empty: its files are hidden until you unmount"
+                ));
             }
             if args.detach {
                 detached = daemon::detach();

@@ -4,10 +4,15 @@ use base::printable;
 use mount::Notice;
 
 use crate::plain::shown;
+use crate::units::show_plural;
 
 /// One notice as a line.
 pub(crate) fn explain(notice: &Notice) -> String {
     match notice {
+        Notice::EmptyPrefix(location) => format!(
+            "note: nothing is below {} yet; the first file that you write creates it",
+            printable(&location.to_string())
+        ),
         Notice::ReadOnly(reason) => {
             format!(
                 "mounted read-only, because these credentials cannot write: {}",
@@ -15,29 +20,31 @@ pub(crate) fn explain(notice: &Notice) -> String {
             )
         }
         Notice::Unconditional => {
-            "the store does not keep to conditions: each object is looked at before \
-             it is written, and what others write to it in that very moment is replaced"
+            "the store ignores conditions of writes: quayfs checks each object before it writes, and a write of \
+             another client in that moment is replaced"
                 .to_owned()
         }
         Notice::Resumed(files) => {
-            format!("{files} file(s) that an earlier mount had not finished are uploaded now")
+            format!("uploaded {} left over from an earlier mount", show_plural(*files, "file"))
         }
         Notice::Waiting(files) => format!(
-            "{files} file(s) that an earlier mount had not finished could not be uploaded now; they \
-             are safe in the state folder, and the next mount tries again"
+            "could not upload {} left over from an earlier mount; they are safe in the state folder, and the \
+             next mount tries again",
+            show_plural(*files, "file")
         ),
         Notice::Renamed(changes) => {
             format!(
-                "{changes} change(s) of names that an earlier mount had not finished are complete now"
+                "finished {} left over from an earlier mount",
+                show_plural(*changes, "name change")
             )
         }
         Notice::Renaming(changes) => format!(
-            "{changes} change(s) of names that an earlier mount had not finished could not be finished \
-             now; the next mount tries again"
+            "could not finish {} left over from an earlier mount; the next mount tries again",
+            show_plural(*changes, "name change")
         ),
         Notice::HalfRenamed(changes) => format!(
-            "{changes} rename(s) that an earlier mount had not finished may show both names; the next \
-             mount that may write finishes them"
+            "{} left over from an earlier mount may show both names; the next mount that may write finishes them",
+            show_plural(*changes, "rename")
         ),
         Notice::Damaged(path) => format!(
             "the database of the state folder is damaged and is kept in {}; bytes that were not in \

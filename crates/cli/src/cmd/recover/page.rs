@@ -33,7 +33,7 @@ pub(super) fn working(working: &Working) -> String {
         }
         (None, _) => String::new(),
     };
-    format!("{process}{mount} is still bringing into the bucket: {}", show_left(working))
+    format!("{process}{mount} is still uploading: {}", show_left(working))
 }
 
 fn waiting(waiting: &Waiting) -> String {
@@ -125,9 +125,9 @@ mod tests {
                 Working { attributes: 1, ..Working::default() },
             ],
         };
-        let want = "process 7, whose mount of s3://a is gone or elsewhere, is still bringing into the bucket: \
+        let want = "process 7, whose mount of s3://a is gone or elsewhere, is still uploading: \
                     1 file (10 B), 2 changes of names\n\
-                    a process that is not seen from here is still bringing into the bucket: attributes of 1 name\n\
+                    a process that is not seen from here is still uploading: attributes of 1 name\n\
                     the next mount of s3://a/ carries out what was changed there:\n  \
                       remove x\n  \
                       rename y to z\\n\n\

@@ -39,7 +39,7 @@ use crate::{complain, say};
     daemon uploads the rest by itself.\n\
     If quayfs itself fails, it says why, and the status is 174: the mount, the start of the command, or\n\
     an upload; what was not uploaded is safe in the state folder, and `quayfs recover` brings it.\n\n\
-    As closes need not wait one by one, they do not: --commit is async here, unless it is set.\n\n\
+    `run` uses --commit async unless told otherwise, since it waits for all uploads at the end.\n\n\
     With --fusion, which is also what the program does under the name `fusion`, it starts tasks of Nextflow:\n\
     all buckets are mounted at /fusion (or --at, or QUAYFS_FUSION_AT), the inputs that the script .command.run\n\
     of the task in FUSION_WORK names are fetched ahead, what the command says is kept in .command.log, outputs\n\
@@ -59,12 +59,12 @@ pub(crate) struct RunArgs {
     /// Start a task of Nextflow, with all buckets mounted.
     #[arg(long, conflicts_with = "url")]
     fusion: bool,
-    /// With --fusion: what the task makes and is neither an output nor about the task is not uploaded, and gone
-    /// with it. Uploads wait for the end of the task.
+    /// With --fusion: upload only outputs and files about the task; other files that the task makes are removed with it.
+    /// Uploads wait for the end of the task.
     #[arg(long, requires = "fusion")]
     keep_local: bool,
-    /// Fetch, while the command begins, the files and folders that a list names, one a line, as paths in the mount;
-    /// the standard input is the list if it is a dash. What cannot be fetched is told, and no more.
+    /// Fetch, while the command starts, the files and folders in this list: one path in the mount per line; `-` is the
+    /// standard input. Files that cannot be fetched are reported, and are no failure.
     #[arg(long, value_name = "LIST")]
     warm: Option<PathBuf>,
     /// Settings as in /etc/fstab, with commas between them.

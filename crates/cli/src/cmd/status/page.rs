@@ -114,7 +114,7 @@ fn disk(status: &Status) -> Vec<String> {
         lines.push(entry(
             "",
             &format!(
-                "{} not uploaded, {} of them written here; with {} writers wait",
+                "{} waiting for upload ({} from this mount); writers block at {}",
                 show_bytes(cache.staged_bytes),
                 show_bytes(cache.dirty_bytes),
                 show_bytes(cache.dirty_limit_bytes)
@@ -127,10 +127,10 @@ fn disk(status: &Status) -> Vec<String> {
 fn hits(status: &Status) -> String {
     let through = match counter(status, "passthrough_opens") {
         0 => String::new(),
-        opens => format!("; {} that the kernel reads itself", show_plural(opens, "open")),
+        opens => format!("; {} opened in passthrough", show_plural(opens, "file")),
     };
     match status.hit_ratio {
-        Some(ratio) => format!("{:.1} % of the bytes were here already{through}", 100.0 * ratio),
+        Some(ratio) => format!("hit rate {:.1} %{through}", 100.0 * ratio),
         None => format!("none yet{through}"),
     }
 }
@@ -160,7 +160,7 @@ fn credentials(who: &CredentialsStatus) -> String {
 /// Why a bucket is mounted for reading only, if it is.
 fn read_only(store: &StoreStatus) -> Option<String> {
     let why = match store.read_only? {
-        ReadOnly::Asked => "as it was asked for",
+        ReadOnly::Asked => "as requested",
         ReadOnly::Credentials => "because these credentials cannot write",
     };
     Some(format!("{} is mounted read-only, {why}", url(store)))

@@ -30,13 +30,13 @@ const SIZE_ELSE: Size = Size { columns: 100, rows: 40 };
 #[command(after_help = "Keys:\n  \
     tab, left, right   files, requests, calls, uploads, cache\n  \
     up, down           scroll\n  \
-    p                  pause, and go on\n  \
+    p                  pause or resume\n  \
     ?                  help\n  \
     q                  quit\n\n\
     Examples:\n  \
     quayfs top             the only mount of this machine\n  \
-    quayfs top /mnt\n  \
-    quayfs top /mnt --once    one look, as text, also where there is no terminal")]
+    quayfs top ~/data\n  \
+    quayfs top ~/data --once    print one page as text and end; needs no terminal")]
 pub(crate) struct TopArgs {
     /// The mount [default: the only one].
     dir: Option<PathBuf>,

@@ -20,11 +20,11 @@ pub(super) struct Line {
 const HELP: [&str; 7] = [
     "tab, left, right   files, requests, calls, uploads, cache",
     "up, down           scroll",
-    "p                  pause, and go on",
-    "?                  this, and back",
+    "p                  pause or resume",
+    "?                  toggle this help",
     "q                  quit",
     "",
-    "What the kernel reads past us from cached files (passthrough) is in no figure.",
+    "Passthrough reads are not counted.",
 ];
 
 /// The keys.
@@ -125,7 +125,7 @@ fn cache(live: &Live) -> Vec<Line> {
         (
             "written here",
             format!(
-                "{}; with {} writers wait",
+                "{}; writers block at {}",
                 show_bytes(cache.dirty_bytes),
                 show_bytes(cache.dirty_limit_bytes)
             ),
