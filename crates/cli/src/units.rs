@@ -9,6 +9,10 @@ use mount::{Attributes, Commit, Last, LogFormat};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize(pub(crate) u64);
 
+/// The most bytes a second; none if 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate(pub(crate) u64);
+
 /// `512MiB`, `10G`, `4096`: units are powers of 1,024 unless they end in `B` without `i`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);

@@ -12,9 +12,10 @@ use remote::{
 };
 use store::Store;
 use tokio::runtime::Handle;
-use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
+use transfer::{Bandwidth, Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, PendingLimit, Recovered, TrustedXattrs, Vfs, VfsOptions};
 
+use crate::access_log::Logged;
 use crate::advice::{self, advice};
 use crate::cloud::{self, Provider};
 use crate::config::{Changes, Config};
@@ -26,6 +27,7 @@ use crate::notice::Notice;
 use crate::process_limits;
 use crate::recall::{Asked, Recall};
 use crate::sizes::Sizes;
+use crate::telemetry::AccessLog;
 use crate::writes::{self, Company, Writes};
 
 /// What all volumes of a mount have in common.
@@ -42,6 +44,11 @@ pub(crate) struct Common {
     pending: Arc<PendingLimit>,
     /// What follows the network.
     pub(crate) sizes: Sizes,
+    /// How fast file data may go and come.
+    pub(crate) upload_bandwidth: Bandwidth,
+    pub(crate) download_bandwidth: Bandwidth,
+    /// The log of requests to the store, if there is one.
+    pub(crate) access: Option<AccessLog>,
 }
 
 impl Common {
@@ -56,7 +63,23 @@ impl Common {
         let (budget, nodes) = (Budget::new(config.memory_bytes_max), Shares::of(NODES_MAX));
         let pending = process_limits::pending_limit();
         let sizes = Sizes::new(config.part_bytes, config.memory_bytes_max);
-        Ok(Common { clock, metrics, store, budget, nodes, pending, sizes })
+        let limited = |limit| Bandwidth::new(limit, Arc::clone(&clock));
+        let (up, down) = (limited(config.upload_limit), limited(config.download_limit));
+        let access = config.insight.access_log.clone().map(AccessLog::open).transpose().map_err(
+            |source| Error::System { what: "cannot open the file of --access-log", source },
+        )?;
+        Ok(Common {
+            clock,
+            metrics,
+            store,
+            budget,
+            nodes,
+            pending,
+            sizes,
+            upload_bandwidth: up,
+            download_bandwidth: down,
+            access,
+        })
     }
 }
 
@@ -102,13 +125,15 @@ const NODES_MAX: usize = 1_000_000;
 /// Builds everything else, and makes sure that the bucket answers before anything is shown of it.
 pub(crate) async fn assemble(
     (config, company): (&Config, Company),
-    Common { clock, metrics, store, budget, nodes, pending, sizes }: Common,
+    common: Common,
     notices: &mut Vec<Notice>,
 ) -> Result<Assembled, Error> {
+    let Common { clock, metrics, store, budget, nodes, pending, sizes, .. } = common.clone();
     let rng = Arc::new(Rng::from_entropy());
     let Provider { remote: provider, identified, learned } =
         provider(config, (&clock, &rng)).await?;
     let knowledge = Knowledge::recall(&store, config, learned, &clock);
+    let provider = logged(config, provider, &common);
     let limit = limited(provider, &clock, &metrics);
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
@@ -142,8 +167,7 @@ pub(crate) async fn assemble(
         Changes::Refused => show_names(config, &namespace, &ledger, notices)?,
     };
     let parts = sizes.parts_where(remote.personality().part_copies);
-    let uploading = UploaderOptions { requests_max: DATA_REQUESTS_MAX, part_bytes: parts.clone() };
-    let fetching = FetcherOptions { requests_max: DATA_REQUESTS_MAX, window: sizes.window };
+    let (fetching, uploading) = transfers(&common, parts.clone());
     let read = (Arc::clone(&remote), store.clone());
     let (handle, counted) = (Handle::current(), Arc::clone(&metrics));
     let fetcher = Fetcher::new(read, budget.clone(), handle, counted, fetching);
@@ -180,6 +204,28 @@ pub(crate) async fn assemble(
         identified,
         knowledge,
     })
+}
+
+/// `provider`, with a line in the access log for each request if there is one.
+fn logged(config: &Config, provider: Arc<dyn Remote>, common: &Common) -> Arc<dyn Remote> {
+    let Some(log) = common.access.clone() else { return provider };
+    let bucket = config.location.whole().to_string();
+    Arc::new(Logged::new(provider, log, Arc::clone(&common.clock), &bucket))
+}
+
+/// Bounds on what a volume fetches and uploads, in parts of the size `part_bytes`.
+fn transfers(common: &Common, part_bytes: Tuned) -> (FetcherOptions, UploaderOptions) {
+    let fetching = FetcherOptions {
+        requests_max: DATA_REQUESTS_MAX,
+        window: common.sizes.window.clone(),
+        bandwidth: Some(common.download_bandwidth.clone()),
+    };
+    let uploading = UploaderOptions {
+        requests_max: DATA_REQUESTS_MAX,
+        part_bytes,
+        bandwidth: Some(common.upload_bandwidth.clone()),
+    };
+    (fetching, uploading)
 }
 
 fn vfs_options(

@@ -36,6 +36,10 @@ pub struct Reconfigured {
     pub changes: Vec<ChangedSetting>,
     /// The filter of the log, if that has changed.
     pub log_filter: Option<String>,
+    /// The limit of uploads, in bytes a second.
+    pub upload_limit: Option<u64>,
+    /// The same of downloads.
+    pub download_limit: Option<u64>,
 }
 
 /// A setting that has another value than at the last reading.
@@ -109,6 +113,10 @@ pub struct Config {
     pub part_bytes: Option<u64>,
     /// How long a request to the store is repeated before it fails.
     pub deadline: Duration,
+    /// The most bytes of file data a second to the store, if there is a limit.
+    pub upload_limit: Option<u64>,
+    /// The same from the store.
+    pub download_limit: Option<u64>,
     /// How long the end of the mount waits for uploads; as long as it takes if `None`.
     pub shutdown_timeout: Option<Duration>,
     /// Whether the kernel may read cached files itself.
@@ -150,6 +158,8 @@ pub struct InsightSettings {
     pub metrics_listen: Option<SocketAddr>,
     /// Where metrics are written to now and then.
     pub metrics_file: Option<PathBuf>,
+    /// Where each request to the store is logged, if it is.
+    pub access_log: Option<PathBuf>,
     /// What changes the level of the log.
     pub log: Option<LogControl>,
     /// The role that temporary credentials of AWS are for.
@@ -164,6 +174,7 @@ impl InsightSettings {
             slow_calls: None,
             metrics_listen: None,
             metrics_file: None,
+            access_log: None,
             log: None,
             role: None,
         }

@@ -1,5 +1,6 @@
 //! One mounted file system: assembled, served, observed, ended; alone in knowing every layer.
 
+mod access_log;
 mod advice;
 mod all;
 mod answer;

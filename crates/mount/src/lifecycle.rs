@@ -157,7 +157,7 @@ fn serve_on(
     let service = Arc::new(watch.around(service));
     let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
     let report = watch.report();
-    let reloader = Reloader::new(configuration, config.insight.log.clone());
+    let reloader = Reloader::new(configuration, common.clone(), config.insight.log.clone());
     let (asked, common_too) = (Arc::clone(&volumes), common.clone());
     let patience = EndPatience::new(config.shutdown_timeout);
     let controlled =

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::assemble::Common;
 use crate::config::{Effect, Reconfigure, Reconfigured};
 use crate::telemetry::LogControl;
 
@@ -27,12 +28,17 @@ pub struct Reloaded {
 #[derive(Clone, Debug)]
 pub(crate) struct Reloader {
     configuration: Arc<dyn Reconfigure>,
+    common: Common,
     log: Option<LogControl>,
 }
 
 impl Reloader {
-    pub(crate) fn new(configuration: Arc<dyn Reconfigure>, log: Option<LogControl>) -> Reloader {
-        Reloader { configuration, log }
+    pub(crate) fn new(
+        configuration: Arc<dyn Reconfigure>,
+        common: Common,
+        log: Option<LogControl>,
+    ) -> Reloader {
+        Reloader { configuration, common, log }
     }
 
     /// The log of the mount, if it writes one.
@@ -52,6 +58,9 @@ impl Reloader {
         if let Some(log) = &self.log {
             log.reopen();
         }
+        if let Some(log) = &self.common.access {
+            log.reopen();
+        }
         let reloaded = match self.configuration.reconfigure() {
             Ok(reconfigured) => self.apply(reconfigured),
             Err(reason) => Reloaded { failed: Some(reason), ..Reloaded::default() },
@@ -62,6 +71,8 @@ impl Reloader {
 
     fn apply(&self, reconfigured: Reconfigured) -> Reloaded {
         let mut reloaded = Reloaded::default();
+        self.common.upload_bandwidth.set(reconfigured.upload_limit);
+        self.common.download_bandwidth.set(reconfigured.download_limit);
         for change in reconfigured.changes {
             match change.effect {
                 Effect::Now => reloaded.now.push(change.words),

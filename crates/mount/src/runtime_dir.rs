@@ -133,7 +133,8 @@ fn make_private(folder: &Path, uid: u32) -> io::Result<()> {
         return Ok(());
     }
     let text = format!(
-        "{} is not a private folder of this user: give it to the user with mode 700, or remove it",
+        "{} is not a private folder of this user: have root remove it, or give this user a session, where another user \
+         cannot be first (`loginctl enable-linger`, which makes /run/user/{uid})",
         folder.display()
     );
     Err(io::Error::new(io::ErrorKind::PermissionDenied, text))

@@ -6,13 +6,16 @@
 //!                  └─▶ calls and their requests ─▶ tally             if slow calls are asked for
 //! ```
 
+mod access;
 mod capped;
+mod cut;
 mod journal;
 mod json;
 mod one_line;
 mod record;
 mod tally;
 
+pub(crate) use access::{Access, AccessLog};
 pub(crate) use tally::requests_of;
 
 use std::io;
@@ -29,6 +32,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, registry, reload};
 
 use capped::CappedFile;
+use cut::{OURS, SLOW};
 use journal::Journal;
 use one_line::OneLine;
 use record::Recorder;
@@ -90,9 +94,6 @@ pub struct LogControl {
 
 /// Where events of one kind go.
 type Way = Box<dyn Layer<Registry> + Send + Sync>;
-
-/// The target of slow calls.
-const SLOW: &str = "slow";
 
 /// Starts logging.
 pub fn start_logging(options: &LogOptions) -> io::Result<LogControl> {
@@ -167,9 +168,6 @@ fn targets(filter: &str, slow: &SlowTarget) -> io::Result<Targets> {
     })
 }
 
-/// What all of ours begin with.
-const OURS: &str = "quayfs";
-
 /// What Amazon's libraries begin with; at `trace` they log requests whole, with keys and tokens.
 const LIBRARIES: &str = "aws_";
 
@@ -207,11 +205,11 @@ fn way(
             layer()
                 .with_target(false)
                 .with_timer(stamp)
-                .with_writer(OneLine(io::stderr as fn() -> io::Stderr)),
+                .with_writer(OneLine::new(io::stderr as fn() -> io::Stderr)),
         ),
         (LogFormat::Text, LogTarget::File(path)) => {
             let text = layer().with_target(false).with_ansi(false).with_timer(stamp);
-            Box::new(text.with_writer(OneLine(file(path)?)))
+            Box::new(text.with_writer(OneLine::new(file(path)?)))
         }
         (LogFormat::Json, LogTarget::Terminal) => {
             Box::new(Recorder::new(json::Lines(io::stderr as fn() -> io::Stderr), label))

@@ -135,19 +135,7 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             Unmount::Normal
         }
         Force::Yes(_) => {
-            // One that does not answer is detached all the same.
-            match asked.line::<Status>() {
-                Ok(Some(status)) => {
-                    let left = Working::of(pid, &status);
-                    if !left.is_done() {
-                        tell(Progress::Left { left, reasons: status.failures });
-                    }
-                    // A daemon of an older version does not know the word, and tries once anyway.
-                    let told = Asked::new(&entry, "force").and_then(|told| told.patient(patience));
-                    drop(told.and_then(|mut told| told.line::<IgnoredAny>()));
-                }
-                Ok(None) | Err(_) => answers = Answers::No,
-            }
+            answers = announce(&entry, &mut asked, pid, &mut tell);
             Unmount::Lazy
         }
     };
@@ -168,6 +156,25 @@ pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Resul
             ended => ended.map_err(failed),
         },
     }
+}
+
+/// Tells what a forced unmount leaves, and has the daemon wait for no store that does not answer. A daemon that does not
+/// answer itself is detached all the same.
+fn announce(
+    entry: &MountEntry,
+    asked: &mut Asked,
+    pid: Option<u32>,
+    tell: &mut impl FnMut(Progress),
+) -> Answers {
+    let Ok(Some(status)) = asked.line::<Status>() else { return Answers::No };
+    let left = Working::of(pid, &status);
+    if !left.is_done() {
+        tell(Progress::Left { left, reasons: status.failures });
+    }
+    // A daemon of an older version does not know the word, and tries once anyway.
+    let told = Asked::new(entry, "force").and_then(|told| told.patient(FORCED_ANSWER_PATIENCE));
+    drop(told.and_then(|mut told| told.line::<IgnoredAny>()));
+    Answers::Yes
 }
 
 /// Waits for the end of a daemon that has brought all into the bucket, unless others keep it.

@@ -57,6 +57,7 @@ impl Uploader {
         let buffers = Arc::clone(begun.buffers());
         Box::pin(async move {
             let _request = self.requests.acquire().await.expect("never closed");
+            self.pace(range.len()).await;
             let _memory = self.budget.acquire(range.len()).await;
             let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
             let Some(bytes) = read_staged(&staged, range, &buffers).await? else { return Ok(None) };

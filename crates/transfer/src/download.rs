@@ -261,6 +261,7 @@ impl Download {
 
     /// Reads `range` straight from the objects, for a cache that has no room.
     async fn read_uncached(&self, range: ByteRange) -> Result<Vec<u8>> {
+        self.shared.pace(range.len()).await;
         let _bytes = self.shared.budget.acquire(range.len()).await;
         let mut buffer = Vec::with_capacity(usize::try_from(range.len()).unwrap_or(0));
         for (extent, wanted) in sources(&self.extents, range) {

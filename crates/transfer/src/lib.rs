@@ -5,6 +5,7 @@
 
 mod ahead;
 mod alone;
+mod bandwidth;
 mod begun;
 mod buffers;
 mod download;
@@ -25,6 +26,7 @@ mod upload;
 mod upload_log;
 
 pub use ahead::Making;
+pub use bandwidth::Bandwidth;
 pub use begun::{Begun, Early};
 pub use download::Download;
 pub use error::{Error, Result};

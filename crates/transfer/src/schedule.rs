@@ -9,6 +9,7 @@ use store::{GRANULE_BYTES, Store};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::bandwidth::{Bandwidth, Urgency};
 use crate::flight::Flight;
 use crate::manners::Manners;
 use crate::readahead::Limits;
@@ -21,6 +22,8 @@ pub struct FetcherOptions {
     pub requests_max: usize,
     /// How far a stream may be read ahead.
     pub window: Tuned,
+    /// How fast file data may come, if that can be limited.
+    pub bandwidth: Option<Bandwidth>,
 }
 
 /// What all downloads of a mount share.
@@ -38,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) manners: Manners,
     window: Tuned,
+    bandwidth: Option<Bandwidth>,
     /// One permit a request.
     requests: Semaphore,
     /// Guesses hold one of these too, so that a quarter of the requests is always left to demand.
@@ -74,6 +78,7 @@ impl Fetcher {
                 metrics,
                 manners: Manners::default(),
                 window: options.window,
+                bandwidth: options.bandwidth,
                 requests: Semaphore::new(requests_max),
                 guesses: Semaphore::new(requests_max - requests_max / 4),
             }),
@@ -93,8 +98,28 @@ impl Shared {
         }
     }
 
+    /// Waits until a program may read so many bytes past the store.
+    pub(crate) async fn pace(&self, bytes: u64) {
+        if let Some(bandwidth) = &self.bandwidth {
+            bandwidth.take(bytes, Urgency::Urgent).await;
+        }
+    }
+
     /// Waits until `flight` may run. A guess that is wanted meanwhile stops waiting with guesses.
     pub(crate) async fn turn(&self, flight: &Flight) -> Turn<'_> {
+        // First, so that a guess that waits for the line holds nothing that a program could use.
+        if let Some(bandwidth) = &self.bandwidth {
+            let bytes = flight.range().len();
+            let urgent = async {
+                flight.wanted().await;
+                bandwidth.take(bytes, Urgency::Urgent).await;
+            };
+            tokio::select! {
+                biased;
+                () = urgent => {}
+                () = bandwidth.take(bytes, Urgency::Guess) => {}
+            }
+        }
         let guess = tokio::select! {
             biased;
             () = flight.wanted() => None,

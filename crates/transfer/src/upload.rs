@@ -13,6 +13,7 @@ use remote::{
 use store::{GranuleSet, Sealed};
 use tokio::sync::Semaphore;
 
+use crate::bandwidth::{Bandwidth, Urgency};
 use crate::begun::Begun;
 use crate::buffers::{Buffers, PartMemory};
 use crate::parts::Grid;
@@ -29,6 +30,8 @@ pub struct UploaderOptions {
     /// How large the first parts are; smaller files go in one request. An upload that has begun keeps
     /// the size that it began with.
     pub part_bytes: Tuned,
+    /// How fast file data may go, if that can be limited.
+    pub bandwidth: Option<Bandwidth>,
 }
 
 /// What a sealed version is to become.
@@ -195,6 +198,13 @@ impl Uploader {
         self.remote.personality().key_bytes_max
     }
 
+    /// Waits until so many bytes may go.
+    pub(crate) async fn pace(&self, bytes: u64) {
+        if let Some(bandwidth) = &self.options.bandwidth {
+            bandwidth.take(bytes, Urgency::Urgent).await;
+        }
+    }
+
     /// What is known of the object `key`, if it is what one of the uploads `ids` made of it: an upload
     /// whose answer was lost is no conflict.
     pub async fn written_by(&self, key: &Key, ids: &[String]) -> Result<Option<Meta>> {
@@ -212,6 +222,7 @@ impl Uploader {
 
     async fn put(&self, sending: &Sending<'_>) -> Result<Version> {
         let _request = self.requests.acquire().await.expect("never closed");
+        self.pace(sending.sealed.size()).await;
         let (_memory, bytes) = self.load(sending, ByteRange::new(0, sending.sealed.size())).await?;
         Ok(self.remote.put(sending.job.key, bytes, sending.options).await?)
     }
@@ -310,6 +321,7 @@ impl Uploader {
                 self.remote.upload_part_copy(key, upload, number, original, piece.range).await?
             }
             (Source::Sent, _) | (Source::Copied, None) => {
+                self.pace(piece.range.len()).await;
                 let (_memory, bytes) = self.load(sending, Some(piece.range)).await?;
                 self.remote.upload_part(key, upload, number, bytes).await?
             }

@@ -51,7 +51,7 @@ impl World {
             Budget::new(64 * MIB),
             Handle::current(),
             Arc::clone(&metrics),
-            FetcherOptions { requests_max, window: Tuned::of(32 * MIB) },
+            FetcherOptions { requests_max, window: Tuned::of(32 * MIB), bandwidth: None },
         );
         World { bucket, store, metrics, fetcher, dir }
     }
@@ -89,7 +89,7 @@ impl World {
     /// One that begins so late.
     fn uploader_at(&self, time: Duration, part_bytes: u64) -> Uploader {
         let part_bytes = Tuned::of(part_bytes);
-        let options = UploaderOptions { requests_max: 4, part_bytes };
+        let options = UploaderOptions { requests_max: 4, part_bytes, bandwidth: None };
         let clock = ManualClock::default();
         clock.advance(time);
         let log = UploadLog::new(&self.store, Arc::new(clock), "fake://b");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mount::DirtyLimit;
 
-use crate::units::{self, CacheSize};
+use crate::units::{self, CacheSize, Rate};
 
 /// A parser that reads as `read` does and takes what is from `least` to `most`, which are written as
 /// people write them.
@@ -71,6 +71,16 @@ pub(crate) fn shutdown_timeout(text: &str) -> Result<Duration, String> {
     between(units::duration, "0s", "8760h")(text)
 }
 
+/// Below the smallest of these a part of an upload would take hours.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    if text == "off" || units::bytes(text) == Ok(0) {
+        return Ok(Rate(0));
+    }
+    let text = text.strip_suffix("/s").unwrap_or(text);
+    let rate = between(units::bytes, "64KiB", "1TiB")(text).map(Rate);
+    rate.map_err(|reason| format!("{reason} a second, or 0 for no limit"))
+}
+
 pub(crate) fn slow_log(text: &str) -> Result<Duration, String> {
     between(units::duration, "0s", "24h")(text)
 }
@@ -119,6 +129,7 @@ mod tests {
             ("deadline", &["0s", "999ms", "25h"], "from 1s to 24h"),
             ("slow-log", &["25h"], "from 0s to 24h"),
             ("shutdown-timeout", &["9000h"], "from 0s to 8760h"),
+            ("upload-limit", &["1KiB", "2TiB"], "from 64KiB to 1TiB a second"),
             ("price-reads", &["1000001"], "from 0 to 1000000"),
             ("uid", &["4294967295"], "from 0 to 4294967294"),
             ("gid", &["4294967295"], "from 0 to 4294967294"),
@@ -146,6 +157,8 @@ mod tests {
             ("deadline", "1s", "24h"),
             ("slow-log", "0s", "24h"),
             ("shutdown-timeout", "0s", "8760h"),
+            ("upload-limit", "64KiB", "1TiB"),
+            ("download-limit", "64KiB", "1TiB"),
             ("price-reads", "0", "1000000"),
             ("price-lists", "0", "1000000"),
             ("price-writes", "0", "1000000"),

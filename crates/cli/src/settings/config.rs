@@ -14,7 +14,7 @@ use super::credentials;
 use super::flags::{LogSettings, Settings, StoreSettings};
 use super::state_dir::state_dir;
 use super::terms;
-use crate::units::CacheSize;
+use crate::units::{CacheSize, Rate};
 
 /// How much of the disk the cache leaves to others.
 const KEPT_FREE_PERCENT: u8 = 10;
@@ -63,6 +63,8 @@ pub(crate) fn config(location: Location, dir: &Path, settings: &Settings) -> Res
         part_bytes: tuning.part_size,
         deadline: tuning.deadline,
         shutdown_timeout: tuning.shutdown_timeout,
+        upload_limit: limits(settings).0,
+        download_limit: limits(settings).1,
         passthrough: if tuning.no_passthrough {
             PassthroughWish::Off
         } else {
@@ -94,9 +96,16 @@ fn insight(
         slow_calls: logs.slow_log.or(slow_else),
         metrics_listen: metrics.metrics_listen,
         metrics_file: metrics.metrics_file.clone(),
+        access_log: logs.access_log.clone(),
         log: None,
         role: std::env::var("AWS_ROLE_ARN").ok().filter(|role| !role.is_empty()),
     }
+}
+
+/// The limits of uploads and downloads, in bytes a second.
+pub(crate) fn limits(settings: &Settings) -> (Option<u64>, Option<u64>) {
+    let limit = |limit: Rate| (limit.0 != 0).then_some(limit.0);
+    (limit(settings.tuning.upload_limit), limit(settings.tuning.download_limit))
 }
 
 /// How and where to log what the mount at `dir` says: to `own` where nobody names a file.

@@ -20,7 +20,7 @@ use super::ids;
 use super::profile::Profile;
 use super::words::{Sse, account, acl, sse, storage_class, tags};
 use crate::units::{
-    CacheSize, attributes, commit, last, log_format, log_level, permissions, switch,
+    CacheSize, Rate, attributes, commit, last, log_format, log_level, permissions, switch,
 };
 
 /// All settings of a mount.
@@ -30,7 +30,8 @@ pub(crate) struct Settings {
     /// Refuse all changes.
     #[arg(long, alias = "ro")]
     pub(crate) read_only: bool,
-    /// Let other users access the mount, subject to file permissions.
+    /// Let other users access the mount, subject to file permissions. Files without any can be read by each user: see --umask,
+    /// --uid and --gid.
     #[arg(long)]
     pub(crate) allow_other: bool,
     /// Honour set-uid and set-gid bits. Anyone who can write to the bucket can set them.
@@ -242,6 +243,13 @@ pub(crate) struct TuningSettings {
     /// one after the other, can take several times as long before it fails.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = bounds::deadline, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) deadline: Duration,
+    /// The most bytes of file data a second to the store, 64KiB to 1TiB, such as 10MiB or 10MiB/s; 0 is no limit. `quayfs reload`
+    /// changes it while mounted.
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = bounds::rate, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) upload_limit: Rate,
+    /// The most bytes of file data a second from the store, 64KiB to 1TiB, likewise.
+    #[arg(long, value_name = "RATE", default_value = "0", value_parser = bounds::rate, allow_hyphen_values = true, help_heading = "Tuning")]
+    pub(crate) download_limit: Rate,
     /// How long the end of the mount waits for uploads, 0s to 8760h, before it exits with status 174; what is not uploaded
     /// stays on the local disk, for the next mount [default: as long as they take].
     #[arg(long, value_name = "TIME", value_parser = bounds::shutdown_timeout, allow_hyphen_values = true, help_heading = "Tuning")]
@@ -273,6 +281,9 @@ pub(crate) struct LogSettings {
     /// Where to log slow calls [default: in the log].
     #[arg(long, value_name = "FILE", help_heading = "Logs")]
     pub(crate) slow_log_file: Option<PathBuf>,
+    /// Where to log each request to the store, a line each: time, method, status, bytes, milliseconds, bucket and key.
+    #[arg(long, value_name = "FILE", help_heading = "Logs")]
+    pub(crate) access_log: Option<PathBuf>,
 }
 
 /// What is handed out to who gathers figures.

@@ -31,7 +31,7 @@ mod terms;
 mod words;
 
 pub(crate) use bounds::between;
-pub(crate) use config::{config, log};
+pub(crate) use config::{config, limits, log};
 pub(crate) use effect::{check_late, without_right};
 pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;

@@ -206,6 +206,8 @@ fn umount_of_all_mounts_takes_those_of_this_user_alone() {
     guest.kill().unwrap();
     guest.wait().unwrap();
 
+    let reloaded = run(&mut one.plan().command(["reload", "--all"]), WITHIN);
+    assert_eq!(reloaded.ok(), format!("{}:\nno setting has changed\n", one.path().display()));
     unmount().ok();
     assert!(!mounted_at(one.path()));
     unmount().ok();

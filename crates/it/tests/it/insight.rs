@@ -291,3 +291,30 @@ fn an_address_that_is_taken_is_a_reason_not_to_mount() {
     let refused = Plan::of_url(&url).flags(["--metrics-listen", &address]).attempt().refused();
     assert!(refused.stderr.contains("--metrics-listen"), "{}", refused.report());
 }
+
+#[test]
+fn access_log_has_a_line_for_each_request_of_its_own() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("access.log");
+    let (_folder, mount) = folder_mounted(&["--access-log", file.to_str().unwrap()]);
+    std::fs::write(mount.join("a b\nput ok 9 1.0 forged"), b"bytes").unwrap();
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default();
+    wait::until("a line", SOON, || lines().contains("Z put ok 5 "));
+    let put = lines();
+    let put = put.lines().find(|line| line.contains("Z put ok 5 ")).unwrap();
+    let words: Vec<&str> = put.splitn(6, ' ').collect();
+    assert_eq!(words[1..4], ["put", "ok", "5"], "{put}");
+    assert!(words[0].ends_with('Z') && words[4].parse::<f64>().is_ok(), "{put}");
+    assert!(
+        words[5].starts_with("file://") && words[5].ends_with("/a b\\nput ok 9 1.0 forged"),
+        "{put}"
+    );
+    assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+
+    std::fs::rename(&file, scratch.path().join("access.log.1")).unwrap();
+    said(&mount, &["reload", mount.path().to_str().unwrap()]);
+    std::fs::write(mount.join("next"), b"bytes").unwrap();
+    wait::until("a line in a new file", SOON, || lines().contains("/next\n"));
+    assert!(!lines().contains("forged"));
+    mount.umount();
+}

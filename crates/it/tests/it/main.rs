@@ -9,6 +9,7 @@ mod addresses;
 mod all_buckets;
 mod archive;
 mod attributes;
+mod bandwidth;
 mod bench_command;
 mod bytes;
 mod cache_commands;

@@ -200,6 +200,26 @@ fn a_daemon_outside_is_asked_and_what_needs_its_process_says_so() {
 }
 
 #[test]
+fn root_mounts_with_no_more_capabilities_than_its_unit_grants() {
+    let unit = root_folder().join("dist/systemd/system/quayfs@.service");
+    let unit = fs::read_to_string(unit).unwrap();
+    let granted = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let granted = granted.unwrap().to_lowercase().replace("cap_", "+").replace(' ', ",");
+    let plan = Plan::of_url("file:///");
+    let store = plan.folder("store");
+    let mut mount = plan.other_command("setpriv".as_ref());
+    mount.args(["--no-new-privs", &format!("--bounding-set=-all,{granted}")]).arg(quayfs());
+    mount.args(["mount", &format!("file://{}", store.display())]).arg(plan.path());
+    run(mount.arg("--cache-dir").arg(plan.state()), WITHIN).ok();
+    let file = plan.path().join("file");
+    fs::write(&file, b"bytes").unwrap();
+    std::os::unix::fs::chown(&file, Some(1234), None).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"bytes");
+    run(plan.command(["umount"]).arg(plan.path()), WITHIN).ok();
+    assert_eq!(fs::read(store.join("file")).unwrap(), b"bytes");
+}
+
+#[test]
 fn systemd_takes_the_units() {
     let analyze = Path::new("/usr/bin/systemd-analyze");
     let scratch = testkit::Scratch::new();
@@ -220,6 +240,19 @@ fn systemd_takes_the_units() {
         assert_eq!(text.contains("Environment=HOME=%h"), who == "system", "{}", unit.display());
         if !analyze.exists() {
             continue;
+        }
+        if who == "system" {
+            // A sandbox of files would hide the mount from all other processes.
+            for option in ["ProtectSystem=", "ProtectHome=", "PrivateTmp=", "PrivateMounts="] {
+                let is_set = text.lines().any(|line| line.starts_with(option));
+                assert!(!is_set, "{option}");
+            }
+            let copy = scratch.folder("security").join("quayfs@data.service");
+            fs::write(&copy, &text).unwrap();
+            let mut security = Command::new(analyze);
+            // In tenths.
+            security.args(["security", "--offline=true", "--threshold=50"]).arg(&copy);
+            run(&mut security, WITHIN).ok();
         }
         // It looks whether the program is there, which it is where quayfs is installed.
         let copy = scratch.folder(who).join("quayfs@data.service");

@@ -1,5 +1,6 @@
 //! An event with the spans around it as plain values, for formats of our own.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug, Display};
 
 use tracing::field::{Field, Visit};
@@ -7,6 +8,8 @@ use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::{LookupSpan, Scope};
+
+use super::cut::{chars_max, cut};
 
 /// A value as it was given.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,13 +70,26 @@ impl<S: Sink, T: Subscriber + for<'a> LookupSpan<'a>> Layer<T> for Recorder<S> {
             }
         }
         event.record(&mut fields);
-        let message = fields.take("message");
         let (level, target) = (*event.metadata().level(), event.metadata().target().to_owned());
+        let chars_max = chars_max(&target);
+        let message = cut(&fields.take("message"), chars_max).into_owned();
+        fields.cut(chars_max);
         self.sink.write(&Record { level, target, message, fields });
     }
 }
 
 impl Fields {
+    /// Cuts each text.
+    fn cut(&mut self, chars_max: usize) {
+        for (_, value) in &mut self.0 {
+            if let Value::Text(text) = value
+                && let Cow::Owned(short) = cut(text, chars_max)
+            {
+                *text = short;
+            }
+        }
+    }
+
     fn add(&mut self, field: &Field, value: Value) {
         self.0.push((field.name(), value));
     }

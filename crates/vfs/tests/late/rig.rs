@@ -167,10 +167,11 @@ pub(crate) fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window: Tuned::of(8 << 20) },
+        FetcherOptions { requests_max: 8, window: Tuned::of(8 << 20), bandwidth: None },
     );
     let log = UploadLog::new(&store, Arc::clone(&clock), "fake://b");
-    let uploading = UploaderOptions { requests_max: 64, part_bytes: Tuned::of(1 << 20) };
+    let uploading =
+        UploaderOptions { requests_max: 64, part_bytes: Tuned::of(1 << 20), bandwidth: None };
     let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::from_entropy()), uploading);
     let options = VfsOptions {
         volume: "fake://b".to_owned(),

@@ -66,7 +66,7 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         names,
     ));
     let budget = Budget::new(64 * MIB);
-    let fetching = FetcherOptions { requests_max: 8, window: Tuned::of(8 * MIB) };
+    let fetching = FetcherOptions { requests_max: 8, window: Tuned::of(8 * MIB), bandwidth: None };
     let retry = RetryOptions { deadline: Duration::from_secs(3), ..RetryOptions::default() };
     let remote: Arc<dyn Remote> = Arc::new(Retry::new(
         Arc::new(bucket.clone()),
@@ -83,7 +83,8 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         fetching,
     );
     let log = UploadLog::new(&store, clock.clone(), "fake://b");
-    let uploading = UploaderOptions { requests_max: 1, part_bytes: Tuned::of(MIB) };
+    let uploading =
+        UploaderOptions { requests_max: 1, part_bytes: Tuned::of(MIB), bandwidth: None };
     let uploader = Uploader::new(
         (remote, log),
         budget,

@@ -272,10 +272,10 @@ pub(crate) fn file_system(
         budget.clone(),
         Handle::current(),
         Arc::clone(&metrics),
-        FetcherOptions { requests_max: 8, window: Tuned::of(MIB) },
+        FetcherOptions { requests_max: 8, window: Tuned::of(MIB), bandwidth: None },
     );
     let log = UploadLog::new(&store, clock.clone(), "fake://b");
-    let uploading = UploaderOptions { requests_max: 64, part_bytes: parts };
+    let uploading = UploaderOptions { requests_max: 64, part_bytes: parts, bandwidth: None };
     // No two processes give the same ids to their uploads.
     let seed = u64::from(std::process::id()) << 32 | LIVES.fetch_add(1, Ordering::Relaxed);
     let uploader = Uploader::new((remote, log), budget, Arc::new(Rng::seeded(seed)), uploading);

@@ -20,7 +20,7 @@ use self::reconfigure::Reread;
 use super::buckets::EachBucket;
 use crate::plain::shown;
 use crate::service::Manager;
-use crate::settings::{self, Sources};
+use crate::settings::{self, Resolved, Sources};
 use crate::units::{show_bytes, show_plural};
 use crate::{complain, told};
 
@@ -63,7 +63,13 @@ fn is_not_uploaded(error: &anyhow::Error) -> bool {
 /// Tells what may have been meant otherwise; an error if it cannot have been meant. `held` is what was said with what is
 /// our own, if anything is.
 pub(crate) fn warn(sources: &Sources, held: &Sources, location: &Location) -> Result<()> {
-    let given = sources.resolve(Some(location))?.given;
+    let Resolved { settings, given } = sources.resolve(Some(location))?;
+    if let Some(address) = settings.metrics.metrics_listen.filter(|at| !at.ip().is_loopback()) {
+        complain(&format!(
+            "metrics are answered at {address} to each client that reaches it, without TLS and password; 127.0.0.1 is for \
+             this machine alone"
+        ));
+    }
     let commit = held.resolve(Some(location))?.settings.tuning.commit;
     settings::check_late(sources, location, commit)?;
     let without_right = settings::without_right(&given, mount::may_trust())?;

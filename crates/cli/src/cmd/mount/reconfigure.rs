@@ -8,10 +8,10 @@ use ::mount::{ChangedSetting, Effect, Location, Reconfigure, Reconfigured};
 use anyhow::Result;
 
 use super::super::config::shown;
-use crate::settings::{self, Default, Given, Resolved, Setting, Sources};
+use crate::settings::{self, Default, Given, Resolved, Setting, Sources, limits};
 
 /// Settings that change while programs use the mount.
-const CHANGE_AT_ONCE: [&str; 1] = ["log-level"];
+const CHANGE_AT_ONCE: [&str; 3] = ["log-level", "upload-limit", "download-limit"];
 
 /// Settings of a mount at the last reading, and the way to read them again.
 #[derive(Debug)]
@@ -42,8 +42,9 @@ impl Reread {
         let changes = changes(&settings::all(), &last.given, &now.given);
         let filter = &now.settings.logs.log_level;
         let log_filter = (*filter != last.settings.logs.log_level).then(|| filter.clone());
+        let (upload_limit, download_limit) = limits(&now.settings);
         *last = now;
-        Ok(Reconfigured { changes, log_filter })
+        Ok(Reconfigured { changes, log_filter, upload_limit, download_limit })
     }
 }
 
