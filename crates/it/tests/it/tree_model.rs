@@ -18,7 +18,7 @@ mod model;
 mod player;
 
 const THREADS: u64 = 8;
-const LASTS_SHORT: Duration = Duration::from_secs(10);
+const LASTS_SHORT: Duration = Duration::from_secs(20);
 const LASTS_LONG: Duration = Duration::from_secs(20);
 const RUNS_LONG: u64 = 20;
 /// Bound of the first seed of a long form.
