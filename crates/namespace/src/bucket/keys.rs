@@ -9,24 +9,19 @@
 //!   The prefix of such a *chunk folder* ends without a slash; it has no marker, and exists while a
 //!   key is shown in it.
 //! - The object whose key is the prefix of a folder is the folder's marker while it is empty. With
-//!   something in it, it is the file `%%` in the folder: its last part is empty.
+//!   something in it, it is the file `%%:` in the folder: its last part is empty.
 //!
-//! A key with a part that begins with [`RESERVED`] is ours and has no path.
+//! A key with a part that begins with [`RESERVED`] is quayfs' own and has no path. A name that begins so has
+//! another part.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use base::{Name, percent_decode, percent_encode};
+use base::{Name, percent_encode};
 use remote::Key;
 
-use super::escape;
+use super::escape::{self, BESIDE, CHUNK, RESERVED};
 use crate::ErrorKind;
-
-/// What the parts of hidden keys begin with.
-pub(super) const RESERVED: &[u8] = b".quayfs-";
-
-const BESIDE: &[u8] = b"%%=";
-const CHUNK: &[u8] = b"%%~";
 
 /// What a key is in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +70,7 @@ pub(super) fn is_hidden(prefix: &Key, key: &Key) -> bool {
 
 /// Whether `name` is that of a chunk folder.
 pub(super) fn is_chunk_name(name: &Name) -> bool {
-    name.as_bytes().starts_with(CHUNK)
+    escape::chunk(name.as_bytes()).is_some()
 }
 
 /// Whether the key of `name` is one that some stores do not take.
@@ -90,7 +85,7 @@ pub(super) fn is_odd(name: &Name) -> bool {
 pub(super) fn is_plain(part: &[u8]) -> bool {
     let is_name = !matches!(part, b"" | b"." | b"..") && part.len() <= Name::BYTES_MAX;
     let is_text = !part.contains(&0) && str::from_utf8(part).is_ok();
-    is_name && is_text && !part.starts_with(escape::SIGN)
+    is_name && is_text && !part.starts_with(escape::SIGN) && !is_reserved(part)
 }
 
 /// Whether `prefix` is of a folder for the beginning of a long part.
@@ -202,7 +197,8 @@ pub(super) fn beside(name: &Name) -> Option<Name> {
 
 /// The name of the folder beside which `name` is an object; `None` if it is none such.
 pub(super) fn beside_what(name: &Name) -> Option<Name> {
-    Name::new(name.as_bytes().strip_prefix(BESIDE)?).ok()
+    let beside = name.as_bytes().strip_prefix(BESIDE)?;
+    Name::new(beside).ok().filter(|_| escape::is_beside(name.as_bytes()))
 }
 
 /// Refuses a key that is longer than those that the store takes.
@@ -224,11 +220,10 @@ pub(super) fn check_length_of_file(
 /// A key below that of `name` in the folder `prefix`, and above nearly all others below it: where
 /// to start a page that is to begin with `name`. `None` where no such key is certain to be text.
 pub(super) fn just_below(prefix: &Key, name: &Name) -> Option<Key> {
-    let text = std::str::from_utf8(name.as_bytes()).ok()?;
-    if text.as_bytes().starts_with(escape::SIGN) {
+    if !is_plain(name.as_bytes()) {
         return None;
     }
-    let (last, rest) = text.as_bytes().split_last()?;
+    let (last, rest) = name.as_bytes().split_last()?;
     // Between `!` and `~` the byte is a whole character, and so is the one before it.
     (b'!'..=b'~')
         .contains(last)
@@ -278,13 +273,11 @@ fn next(part: &[u8], company: Company) -> (usize, Name) {
 /// What `name` stands for in some folder.
 fn decode(name: &Name) -> Option<Meant<'_>> {
     let bytes = name.as_bytes();
-    if let Some(beside) = bytes.strip_prefix(BESIDE) {
-        return escape::part(beside).filter(|_| !beside.is_empty()).map(Meant::Beside);
+    if escape::is_beside(bytes) {
+        return escape::part(&bytes[BESIDE.len()..]).map(Meant::Beside);
     }
-    if let Some(text) = bytes.strip_prefix(CHUNK) {
-        let chunk = percent_decode(text)?;
-        return (!chunk.is_empty() && percent_encode(&chunk) == text)
-            .then_some(Meant::Chunk(chunk));
+    if let Some(chunk) = escape::chunk(bytes) {
+        return Some(Meant::Chunk(chunk));
     }
     escape::part(bytes).map(Meant::Part)
 }

@@ -230,7 +230,7 @@ mod tests {
         let page = [marker("d/"), folder("d//"), object("d/.."), object("d/a")];
         let told = told("d/", vec![hidden.to_vec(), page.to_vec()]);
         assert!(told.marker);
-        assert_eq!(names(&told), ["%%", "%%..", "a"]);
+        assert_eq!(names(&told), ["%%:", "%%:..", "a"]);
     }
 
     #[test]
@@ -253,10 +253,10 @@ mod tests {
     fn a_folders_own_object_with_something_in_it_is_a_file_without_a_name() {
         let own = told("d/", vec![vec![object("d/"), object("d/a")]]);
         assert!(!own.marker);
-        assert_eq!(names(&own), ["%%", "a"]);
+        assert_eq!(names(&own), ["%%:", "a"]);
         let both = told("d/", vec![vec![object("d/"), folder("d//")]]);
-        assert_eq!(names(&both), ["%%", "%%=%%"]);
-        assert_eq!(both.names[&b"%%"[..]].0, There::Folder);
+        assert_eq!(names(&both), ["%%:", "%%=%%:"]);
+        assert_eq!(both.names[&b"%%:"[..]].0, There::Folder);
         assert_eq!(names(&told("", vec![vec![object("")]])), [""; 0]);
     }
 

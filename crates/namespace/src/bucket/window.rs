@@ -204,7 +204,7 @@ mod tests {
             (page("", "a/"), "a.txt", true),
             (page("b", "d"), "a", false),
             (page("b", "d"), "b", true),
-            (page("", ".z"), "%%.", true),
+            (page("", ".z"), "%%:.", true),
             (page("", "a"), "%%=a", false),
             (page("", "a/"), "%%=a", true),
             (page("", "lon"), "%%~long", false),

@@ -2,6 +2,9 @@
 
 use remote::Key;
 
+/// Digits of the id of a split object, as others may write it.
+const ID_BYTES_MAX: usize = 32;
+
 /// The object of a folder.
 pub(in crate::bucket) const OBJECT: &[u8] = b".quayfs-attributes";
 
@@ -13,6 +16,19 @@ pub(in crate::bucket) fn shard(id: &str, at: usize) -> Vec<u8> {
 /// Whether what follows a folder's prefix is of an attribute object.
 pub(in crate::bucket) fn is_attributes(rest: &[u8]) -> bool {
     rest.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+}
+
+/// Whether what follows a directory's prefix is the whole of the key of an attribute object that is written here:
+/// other keys that begin like it are none of ours.
+pub(in crate::bucket) fn is_object(rest: &[u8]) -> bool {
+    let Some(rest) = rest.strip_prefix(OBJECT) else { return false };
+    match rest.split(|&byte| byte == b'.').collect::<Vec<_>>()[..] {
+        [b""] => true,
+        [b"", id, [b'0'..=b'7', b'0'..=b'7']] => {
+            (1..=ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_hexdigit)
+        }
+        _ => false,
+    }
 }
 
 /// What follows the prefix in the longest key of such an object that is written here.
@@ -29,7 +45,7 @@ pub(in crate::bucket) fn has_attributes(prefix: &Key, key_bytes_max: usize) -> b
 mod tests {
     use remote::Key;
 
-    use super::{LONGEST, has_attributes, is_attributes, shard};
+    use super::{LONGEST, has_attributes, is_attributes, is_object, shard};
 
     #[test]
     fn a_folder_so_deep_that_the_store_does_not_take_the_key_has_no_attribute_object() {
@@ -37,6 +53,26 @@ mod tests {
         let folder = |bytes: usize| Key::from(format!("{}/", "x".repeat(bytes - 1)).as_str());
         assert!(has_attributes(&folder(1024 - LONGEST.len()), 1024));
         assert!(!has_attributes(&folder(1025 - LONGEST.len()), 1024));
+    }
+
+    #[test]
+    fn object_is_ours_only_by_its_whole_key() {
+        for (rest, want) in [
+            (&b".quayfs-attributes"[..], true),
+            (b".quayfs-attributes.1f.00", true),
+            (b".quayfs-attributes.1f.77", true),
+            (b".quayfs-attributes.1f.78", false),
+            (b".quayfs-attributes.1f.000", false),
+            (b".quayfs-attributes.1f", false),
+            (b".quayfs-attributes..00", false),
+            (b".quayfs-attributes.xy.00", false),
+            (b".quayfs-attributesX", false),
+            (b".quayfs-attributes/a", false),
+            (b".quayfs-attributes.1f.00/a", false),
+            (b"a", false),
+        ] {
+            assert_eq!(is_object(rest), want, "{}", rest.escape_ascii());
+        }
     }
 
     #[test]

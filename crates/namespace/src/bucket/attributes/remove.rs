@@ -24,8 +24,9 @@ impl Shared {
             let page = self.remote.list(&request).await;
             let page = page.map_err(|error| Error::remote(op, error))?;
             for entry in page.entries {
-                if let remote::Entry::Object(key, _) = entry {
-                    let deleted = self.remote.delete(&key).await;
+                let rest = &entry.key().as_bytes()[prefix.as_bytes().len()..];
+                if let (remote::Entry::Object(key, _), true) = (&entry, place::is_object(rest)) {
+                    let deleted = self.remote.delete(key).await;
                     deleted.map_err(|error| Error::remote(op, error))?;
                 }
             }

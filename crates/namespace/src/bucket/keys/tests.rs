@@ -50,7 +50,7 @@ fn path(keys: &BTreeSet<Vec<u8>>, key: &[u8]) -> Vec<(Key, Name)> {
 fn part() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => proptest::sample::select(vec![
-            &b"a"[..], b"b", b".", b"..", b"%", b"%%", b"%%!", b"%%:", b"%%=", b"%%~", b"%FF",
+            &b"a"[..], b"b", b".", b"..", b"%", b"%%", b"%%!", b"%%:", b"%%=", b"%%~", b"%%@", b"%FF",
             b"\0", b"\xff", "é".as_bytes(), "\u{1F980}".as_bytes(), b"\xe2\x82", b"\xac",
         ]).prop_map(<[u8]>::to_vec),
         1 => any::<u8>().prop_filter("a part", |byte| *byte != b'/').prop_map(|byte| vec![byte]),
@@ -116,6 +116,18 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn every_name_has_a_part_but_for_those_of_three_forms(bytes in part()) {
+        let bytes: Vec<u8> = bytes.into_iter().filter(|&byte| byte != 0).take(255).collect();
+        if let Ok(name) = Name::new(&bytes) {
+            let is_of_a_form = ["%%=", "%%~", "%%:"].iter().any(|form| bytes.starts_with(form.as_bytes()));
+            let is_file = matches!(meant(&key("d/"), &name), Ok(Meant::Part(_)));
+            assert!(is_file || is_of_a_form, "{name:?}");
+        }
+    }
+}
+
 #[test]
 fn a_line_is_of_a_file_or_a_folder_or_ours() {
     for (prefix, text, want) in [
@@ -144,20 +156,24 @@ fn names_mean_what_is_documented() {
     for (text, want) in [
         ("a", Ok(("a", Company::Alone))),
         ("my%20file", Ok(("my%20file", Company::Alone))),
-        ("%%", Ok(("", Company::Alone))),
-        ("%%.", Ok((".", Company::Alone))),
+        ("%%", Ok(("%%@%25%25", Company::Alone))),
+        ("%%.", Ok(("%%@%25%25.", Company::Alone))),
+        ("%%:", Ok(("", Company::Alone))),
+        ("%%:.", Ok((".", Company::Alone))),
         ("%%=a", Ok(("a", Company::Folder))),
-        ("%%=%%", Ok(("", Company::Folder))),
+        ("%%=%%", Ok(("%%@%25%25", Company::Folder))),
+        ("%%=%%:", Ok(("", Company::Folder))),
         ("%%=%%:%25%25", Ok(("%%", Company::Folder))),
         ("%%:a%00", Ok(("a\0", Company::Alone))),
-        ("%%=", Err(ErrorKind::Invalid)),
-        ("%%=.", Err(ErrorKind::Invalid)),
-        ("%%=%%=a", Err(ErrorKind::Invalid)),
-        ("%%~", Err(ErrorKind::Invalid)),
-        ("%%~%61", Err(ErrorKind::Invalid)),
-        ("%%a", Err(ErrorKind::Invalid)),
-        (".quayfs-unlinked", Err(ErrorKind::NotPermitted)),
-        ("%%=.quayfs-x", Err(ErrorKind::NotPermitted)),
+        ("%%=", Ok(("%%@%25%25=", Company::Alone))),
+        ("%%=.", Ok(("%%@%25%25=.", Company::Alone))),
+        ("%%=%%=a", Ok(("%%@%25%25=%25%25=a", Company::Alone))),
+        ("%%~", Ok(("%%@%25%25~", Company::Alone))),
+        ("%%~%61", Ok(("%%@%25%25~%2561", Company::Alone))),
+        ("%%a", Ok(("%%@%25%25a", Company::Alone))),
+        (".quayfs-unlinked", Ok(("%%@.quayfs-unlinked", Company::Alone))),
+        ("%%=.quayfs-x", Ok(("%%@.quayfs-x", Company::Folder))),
+        ("%%:.quayfs-x", Err(ErrorKind::NotPermitted)),
         ("%%~.quayfs-x", Err(ErrorKind::NotPermitted)),
     ] {
         let name = name(text);
@@ -170,7 +186,7 @@ fn names_mean_what_is_documented() {
         assert_eq!(got, want, "{text}");
     }
     assert_eq!(meant(&key("d/"), &name(&long)), Ok(Meant::Chunk(vec![b'x'; 252])));
-    assert_eq!(meant(&key(""), &name("%%=%%")), Err(ErrorKind::Invalid), "the root has no key");
+    assert_eq!(meant(&key(""), &name("%%=%%:")), Err(ErrorKind::Invalid), "the root has no key");
 }
 
 #[test]
@@ -219,4 +235,5 @@ fn a_page_can_be_asked_to_begin_with_a_name() {
     assert!(below("file2").unwrap() < Key::from("d/file2"));
     assert_eq!(below("é"), None);
     assert_eq!(below("%%."), None);
+    assert_eq!(below(".quayfs-x"), None);
 }

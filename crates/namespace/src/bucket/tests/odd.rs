@@ -49,16 +49,18 @@ async fn odd_keys_have_the_names_that_are_documented() {
     let chunk = format!("%%~{}", "n".repeat(252));
     let rest = "n".repeat(48);
     let cases = [
-        ("d/", vec!["d", "%%"]),
-        ("d//x", vec!["d", "%%=%%", "x"]),
-        ("d/../y", vec!["d", "%%..", "y"]),
-        ("d/./z", vec!["d", "%%.", "z"]),
-        ("/lead", vec!["%%", "lead"]),
+        ("d/", vec!["d", "%%:"]),
+        ("d//x", vec!["d", "%%=%%:", "x"]),
+        ("d/../y", vec!["d", "%%:..", "y"]),
+        ("d/./z", vec!["d", "%%:.", "z"]),
+        ("/lead", vec!["%%:", "lead"]),
         ("d/a\0b", vec!["d", "%%:a%00b"]),
         ("both", vec!["%%=both"]),
         ("both/x", vec!["both", "x"]),
         ("d/%%x", vec!["d", "%%:%25%25x"]),
         ("d/my%20file", vec!["d", "my%20file"]),
+        ("d/%%@%25%25", vec!["d", "%%"]),
+        ("d/%%@.quayfs-x/y", vec!["d", ".quayfs-x", "y"]),
         (&long, vec![&chunk, &rest]),
         ("e/%%!caf%E9", vec!["e", "%%!caf%E9"]),
     ];
@@ -77,8 +79,8 @@ async fn odd_keys_have_the_names_that_are_documented() {
         .map(|(key, path)| {
             // The file and the folder of the empty part: the folder has the name.
             let path: Vec<&str> = match key {
-                "d/" => vec!["d", "%%=%%"],
-                "d//x" => vec!["d", "%%", "x"],
+                "d/" => vec!["d", "%%=%%:"],
+                "d//x" => vec!["d", "%%:", "x"],
                 _ => path,
             };
             (key.to_owned(), path.into_iter().map(str::to_owned).collect())
@@ -100,7 +102,7 @@ fn keys() -> impl Strategy<Value = BTreeSet<Vec<u8>>> {
     let longer = [&long[..], b"%%tail"].concat();
     let part = prop_oneof![
         8 => proptest::sample::select(vec![
-            &b"a"[..], b"a.b", b"", b".", b"..", b"%%", b"%%=a", b"%%!a%E9", b"a\0", b"\xff",
+            &b"a"[..], b"a.b", b"", b".", b"..", b"%%", b"%%=a", b"%%!a%E9", b"%%@%25%25", b"a\0", b"\xff",
         ]).prop_map(<[u8]>::to_vec),
         3 => proptest::sample::select(vec![
             long, longer, vec![b'x'; 252], vec![b'x'; 254], vec![b'x'; 255], vec![b'x'; 256],
@@ -145,17 +147,17 @@ proptest! {
 async fn what_is_made_under_an_odd_name_gets_its_key() {
     let bench = Bench::new();
     let d = bench.mkdir(Ino::ROOT, "d").await;
-    let empty = bench.mkdir(d, "%%").await;
+    let empty = bench.mkdir(d, "%%:").await;
     bench.write(empty, "x", "1").await;
-    bench.write(d, "%%..", "2").await;
+    bench.write(d, "%%:..", "2").await;
     bench.write(d, "%%:%25%25", "3").await;
-    bench.write(d, "%%=%%", "4").await;
+    bench.write(d, "%%=%%:", "4").await;
     let raw = Name::new(b"caf\xe9").unwrap();
     let ino = bench.bucket.create(d, &raw, NODE).await.unwrap().attr.ino;
     bench.upload(ino, "5").await;
     assert_eq!(bench.keys(), ["d/", "d/%%", "d/%%!caf%E9", "d/..", "d//", "d//x"]);
     bench.expire();
-    assert_eq!(bench.names(d).await, ["%%", "%%..", "%%:%25%25", "%%=%%", "%%!caf%E9"]);
+    assert_eq!(bench.names(d).await, ["%%:", "%%:%25%25", "%%:..", "%%=%%:", "%%!caf%E9"]);
 }
 
 #[tokio::test]
@@ -165,7 +167,7 @@ async fn odd_names_are_renamed_and_removed_like_others() {
         bench.put(key, "x");
     }
     let (d, e) = (bench.ino(Ino::ROOT, "d").await, bench.ino(Ino::ROOT, "e").await);
-    let empty = bench.ino(d, "%%").await;
+    let empty = bench.ino(d, "%%:").await;
     let rename = |from: (Ino, &str), to: (Ino, &str)| {
         let (from, to) = ((from.0, name(from.1)), (to.0, name(to.1)));
         let bucket = bench.bucket.clone();
@@ -174,11 +176,11 @@ async fn odd_names_are_renamed_and_removed_like_others() {
         }
     };
     rename((empty, "x"), (e, "x")).await;
-    rename((d, "%%.."), (e, "plain")).await;
-    rename((e, "y"), (d, "%%.")).await;
+    rename((d, "%%:.."), (e, "plain")).await;
+    rename((e, "y"), (d, "%%:.")).await;
     bench.bucket.unlink(d, &name("%%:%25%25")).await.unwrap();
     assert_eq!(bench.keys(), ["d/.", "d//", "e/plain", "e/x"]);
-    bench.bucket.rmdir(d, &name("%%")).await.unwrap();
+    bench.bucket.rmdir(d, &name("%%:")).await.unwrap();
     assert_eq!(bench.keys(), ["d/.", "e/plain", "e/x"]);
 }
 
@@ -187,9 +189,9 @@ async fn removing_the_file_without_a_name_leaves_its_folder() {
     let bench = Bench::new();
     bench.put("d/", "content");
     let d = bench.ino(Ino::ROOT, "d").await;
-    assert_eq!(bench.names(d).await, ["%%"]);
+    assert_eq!(bench.names(d).await, ["%%:"]);
     assert_eq!(kind(bench.bucket.rmdir(Ino::ROOT, &name("d")).await), ErrorKind::NotEmpty);
-    bench.bucket.unlink(d, &name("%%")).await.unwrap();
+    bench.bucket.unlink(d, &name("%%:")).await.unwrap();
     assert_eq!(bench.fake.bytes(&Key::from("d/")).unwrap().len(), 0);
     bench.expire();
     assert_eq!(bench.names(d).await, [""; 0]);
@@ -255,18 +257,69 @@ async fn what_is_beside_a_folder_is_made_and_removed() {
 }
 
 #[tokio::test]
+async fn names_like_those_of_quayfs_are_made_and_removed() {
+    let names = [
+        "%%",
+        "%%.",
+        "%%..",
+        "%%=",
+        "%%a",
+        "%%:a",
+        "%%@a",
+        "%%~%61",
+        "%%=%%=a",
+        ".quayfs-",
+        ".quayfs-attributes",
+        ".quayfs-unlinked",
+        ".quayfs-moving",
+    ];
+    for top in [None, Some("d")] {
+        let bench = Bench::new();
+        let dir = match top {
+            None => Ino::ROOT,
+            Some(top) => bench.mkdir(Ino::ROOT, top).await,
+        };
+        let mut want = Vec::new();
+        for text in names {
+            bench.write(dir, text, "file").await;
+            let folder = format!("in {text}");
+            let inside = bench.mkdir(dir, &folder).await;
+            bench.mkdir(inside, text).await;
+            want.extend([text.to_owned(), folder]);
+        }
+        want.sort();
+        let again = Bench::over(bench.fake.clone(), BucketOptions::default());
+        let dir = match top {
+            None => Ino::ROOT,
+            Some(top) => again.ino(Ino::ROOT, top).await,
+        };
+        assert_eq!(again.names(dir).await, want);
+        for text in names {
+            let made = again.bucket.create(dir, &name(text), NODE).await;
+            assert_eq!(kind(made), ErrorKind::Exists, "{text}");
+            let (from, to) = (name(text), name("plain"));
+            again.bucket.rename((dir, &from), (dir, &to), RenameMode::Replace).await.unwrap();
+            again.bucket.rename((dir, &to), (dir, &from), RenameMode::Replace).await.unwrap();
+            again.bucket.unlink(dir, &from).await.unwrap();
+            let folder = name(&format!("in {text}"));
+            let inside = again.bucket.lookup(dir, &folder).await.unwrap().attr.ino;
+            assert_eq!(again.names(inside).await, [text]);
+            again.bucket.rmdir(inside, &from).await.unwrap();
+            again.bucket.rmdir(dir, &folder).await.unwrap();
+        }
+        assert_eq!(again.names(dir).await, [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn names_that_stand_for_nothing_are_not_there_and_not_made() {
     let bench = Bench::new();
     bench.put("d/x", "x");
     let d = bench.ino(Ino::ROOT, "d").await;
     let calls = bench.fake.calls_total();
     for (text, want) in [
-        ("%%x", ErrorKind::Invalid),
-        ("%%:x", ErrorKind::Invalid),
-        ("%%=", ErrorKind::Invalid),
-        ("%%~%61", ErrorKind::Invalid),
-        (".quayfs-attributes", ErrorKind::NotPermitted),
-        ("%%=.quayfs-x", ErrorKind::NotPermitted),
+        ("%%:.quayfs-attributes", ErrorKind::NotPermitted),
+        ("%%~.quayfs-x", ErrorKind::NotPermitted),
     ] {
         assert_eq!(kind(bench.lookup(d, text).await), ErrorKind::NotFound, "{text}");
         assert_eq!(kind(bench.bucket.create(d, &name(text), NODE).await), want, "{text}");
@@ -279,7 +332,7 @@ async fn names_that_stand_for_nothing_are_not_there_and_not_made() {
     let chunk = name(&format!("%%~{}", "n".repeat(252)));
     assert_eq!(kind(bench.bucket.mkdir(d, &chunk, NODE).await), ErrorKind::Invalid);
     assert_eq!(kind(bench.bucket.create(d, &chunk, NODE).await), ErrorKind::Invalid);
-    let root = bench.bucket.create(Ino::ROOT, &name("%%"), NODE).await;
+    let root = bench.bucket.create(Ino::ROOT, &name("%%:"), NODE).await;
     assert_eq!(kind(root), ErrorKind::Invalid, "the root has no key");
 }
 

@@ -105,6 +105,25 @@ async fn rmdir_waits_for_attributes_being_written_and_removes_them() {
 }
 
 #[tokio::test]
+async fn rmdir_removes_no_object_that_only_begins_like_attributes() {
+    let bench = Bench::new();
+    let dir = bench.mkdir(Ino::ROOT, "d").await;
+    let others = ["d/.quayfs-attributesX", "d/.quayfs-attributes/x", "d/.quayfs-attributes.note"];
+    for key in others {
+        bench.put(key, "not ours");
+    }
+    let file = bench.write(dir, "f", "1").await;
+    bench.bucket.set_attr(file, mode(0o600)).await.unwrap();
+    bench.bucket.sync(Some(dir)).await.unwrap();
+    assert!(keys_of_d(&bench).contains(&"d/.quayfs-attributes".to_owned()));
+    bench.bucket.unlink(dir, &name("f")).await.unwrap();
+    bench.bucket.rmdir(Ino::ROOT, &name("d")).await.unwrap();
+    let mut left = others.map(str::to_owned);
+    left.sort();
+    assert_eq!(keys_of_d(&bench), left);
+}
+
+#[tokio::test]
 async fn page_across_directories_tells_nothing_of_one_that_moved() {
     for remove in [true, false] {
         let keys = ["a/1", "m/old", "q/1", "q/2", "q/sub/3"];
