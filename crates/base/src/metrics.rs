@@ -62,6 +62,7 @@ counters! {
     UploadsFailed = "uploads_failed", "File versions that could not be published.";
     FilesAhead = "files_ahead", "Small files fetched because others of their folder were read.";
     EvictedBytes = "evicted_bytes", "Cached bytes dropped to make room.";
+    MissedReadBytes = "missed_read_bytes", "Bytes that reads did not find in the cache.";
     UncachedReadBytes = "uncached_read_bytes", "Bytes read past the cache because it was full.";
 }
 

@@ -8,7 +8,7 @@ use fuse::Trust;
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns, Top};
 use remote::{
     ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
-    Page, Remote, Retry, RetryOptions, S3, Suited, prefixed,
+    Page, Remote, Retry, RetryOptions, S3, Suited, Traffic, prefixed,
 };
 use store::Store;
 use tokio::runtime::Handle;
@@ -97,6 +97,8 @@ pub(crate) struct Assembled {
     pub(crate) changes: Changes,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
+    /// The requests under way.
+    pub(crate) traffic: Arc<Traffic>,
     /// How large the parts of its uploads are.
     pub(crate) parts: Tuned,
     /// As whom the bucket is asked; none for a folder.
@@ -134,23 +136,22 @@ pub(crate) async fn assemble(
         provider(config, (&clock, &rng)).await?;
     let knowledge = Knowledge::recall(&store, config, learned, &clock);
     let provider = logged(config, provider, &common);
-    let limit = limited(provider, &clock, &metrics);
+    let (limit, traffic) = limited(provider, &clock, &metrics);
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
-    let checked = repeated(config, (Arc::clone(&limit) as _, patience), &clock, &metrics);
+    let checked = repeated(config, (Arc::clone(&limit) as _, patience), &traffic, &clock, &metrics);
     let recall = Recall::new(&store, config);
     let (asked_at, asked) = (clock.monotonic(), recall.ask(&checked, clock.as_ref()));
     let page = top_page((config, company), checked.as_ref(), (&*clock, patience)).await?;
     let top = page.as_ref().map_or(Top::OnTheWay, |_| Top::Listed);
     let is_empty = page.as_ref().is_some_and(|page| page.entries.is_empty() && page.next.is_none());
-    let asked = asked.with_top(page, asked_at);
-    let wanted = (config.changes, company, top);
+    let (asked, wanted) = (asked.with_top(page, asked_at), (config.changes, company, top));
     let writes = writes::check(wanted, checked.as_ref(), &knowledge, notices)
         .await
         .map_err(|source| explained(config, source))?;
     let changes = writes.changes();
     let suited = Suited::new(Arc::clone(&limit) as _, Arc::clone(knowledge.learned()));
-    let remote = repeated(config, (Arc::new(suited), config.deadline), &clock, &metrics);
+    let remote = repeated(config, (Arc::new(suited), config.deadline), &traffic, &clock, &metrics);
 
     let volume = config.volume();
     let ledger = StoreLedger::new(&store, &volume, Handle::current())
@@ -200,6 +201,7 @@ pub(crate) async fn assemble(
         clock,
         changes,
         limit,
+        traffic,
         parts,
         identified,
         knowledge,
@@ -398,8 +400,8 @@ pub(crate) async fn reach(
     let rng = Arc::new(Rng::from_entropy());
     let metrics = Arc::new(Metrics::new());
     let Provider { remote: provider, learned, .. } = provider(config, (&clock, &rng)).await?;
-    let limit = limited(provider, &clock, &metrics);
-    let remote = repeated(config, (limit, patience), &clock, &metrics);
+    let (limit, traffic) = limited(provider, &clock, &metrics);
+    let remote = repeated(config, (limit, patience), &traffic, &clock, &metrics);
     let least = ListRequest { entries_max: 1, ..Bucket::first_page(&Key::from("")) };
     check_readable(config, (remote.as_ref(), &least), (&*clock, patience)).await?;
     Ok((remote, learned))
@@ -421,24 +423,28 @@ fn limited(
     provider: Arc<dyn Remote>,
     clock: &Arc<dyn Clock>,
     metrics: &Arc<Metrics>,
-) -> Arc<Limit> {
+) -> (Arc<Limit>, Arc<Traffic>) {
     // Each try counts and takes its turn among the requests; the repeats are around both. A second request for
     // what is late is in the turn of the first: a wait for a turn is not the store's.
-    let metered = Arc::new(Meter::new(provider, Arc::clone(metrics), Arc::clone(clock)));
+    let traffic = Arc::new(Traffic::new(Arc::clone(clock)));
+    let metered = Meter::new(provider, Arc::clone(metrics), Arc::clone(clock));
+    let metered = Arc::new(metered.noting_in(Arc::clone(&traffic)));
     let hedged = Arc::new(Hedge::new(metered, Arc::clone(clock), Arc::clone(metrics)));
-    Arc::new(Limit::new(hedged, REQUESTS_MAX, Arc::clone(metrics)))
+    (Arc::new(Limit::new(hedged, REQUESTS_MAX, Arc::clone(metrics))), traffic)
 }
 
 /// A store as far as it lies below the prefix, whose requests are repeated for as long as `deadline`.
 fn repeated(
     config: &Config,
     (inner, deadline): (Arc<dyn Remote>, Duration),
+    traffic: &Arc<Traffic>,
     clock: &Arc<dyn Clock>,
     metrics: &Arc<Metrics>,
 ) -> Arc<dyn Remote> {
     let options = RetryOptions { deadline, ..RetryOptions::default() };
     let (clock, metrics, rng) = (Arc::clone(clock), Arc::clone(metrics), Rng::from_entropy());
-    let retried = Arc::new(Retry::new(inner, options, clock, rng, metrics));
+    let retried = Retry::new(inner, options, clock, rng, metrics);
+    let retried = Arc::new(retried.noting_in(Arc::clone(traffic)));
     Arc::new(prefixed(retried, Key::from(config.location.prefix())))
 }
 

@@ -260,7 +260,7 @@ impl Controlled {
                 () = self.common.clock.sleep(DRAIN_REPORT_DELAY) => say(to, &self.progress()).await?,
             }
         };
-        let missing = Missing::of(unbrought.all());
+        let missing = Missing::of(unbrought.all()).kept_in(&self.report.state_dir);
         let left = self.volumes.left_for_the_next_mount();
         say(to, &Drain { done: true, missing, left, ..self.progress() }).await?;
         let is_news = unbrought.all().any(|left| left.news.is_some());

@@ -1,7 +1,7 @@
 //! The mount that a path is in, or why it does not let us in.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fuse::{MountEntry, MountError, MountErrorKind};
 
@@ -10,6 +10,11 @@ use crate::error::Error;
 /// Whether `path` is in a mount of this program that answers.
 pub fn is_in_mount(path: &Path) -> bool {
     fuse::mount_of(path).is_ok()
+}
+
+/// The folder at which the mount at `dir` is, which may have been named by a relative path or a link.
+pub fn mounted_dir(dir: &Path) -> PathBuf {
+    fuse::our_mount(dir).map_or_else(|_| dir.to_owned(), |entry| entry.path)
 }
 
 /// Why `path` cannot be looked at, in words that say what to do if it is in a mount whose daemon is gone.

@@ -25,6 +25,7 @@ mod fsck;
 mod give_up;
 mod health;
 mod hot;
+mod in_flight;
 mod kernel;
 mod knowledge;
 mod ledger;
@@ -37,6 +38,7 @@ mod missing;
 mod notice;
 mod numbers;
 mod observe;
+mod overdue;
 mod own_mounts;
 mod peer;
 mod pins;
@@ -47,6 +49,8 @@ mod process_limits;
 mod raw;
 mod recall;
 mod recover;
+mod recover_list;
+mod refusals;
 mod refused;
 mod reload;
 mod report;
@@ -84,7 +88,7 @@ pub use config::{
 pub use control::{check_answers, hasten, live, reload, set_log_level, status, status_around};
 pub use covered::has_files;
 pub use doctor::{Finding, Patient, Verdict, doctor};
-pub use entry::{is_in_mount, not_looked_at};
+pub use entry::{is_in_mount, mounted_dir, not_looked_at};
 pub use error::Error;
 pub use fair::memory_bytes_fair;
 pub use figures::Figures;
@@ -103,6 +107,7 @@ pub use pins::{Listed as ListedPin, PinProgress, Pinned, Unpinned, pin, pinned, 
 pub use prices::{PriceChanges, Prices};
 pub use process::close_inherited;
 pub use recover::{Kept, discard, kept, recover};
+pub use recover_list::recover_list;
 pub use reload::Reloaded;
 pub use remote::{
     Addressing, Authorities, AzureCredentials, AzureOptions, CaBundle, Credentials, CustomerKey,
@@ -112,8 +117,9 @@ pub use samples::Rates;
 pub use spelling::spelled;
 pub use stand_in::copy_over_link;
 pub use status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, ReadOnly, Status, StoreStatus,
-    TimesStatus, TuningStatus, UploadState, UploadStatus,
+    CacheStatus, CallStatus, CostStatus, CredentialsStatus, HotFile, InFlightStatus, Live,
+    ReadOnly, RequestStatus, Status, StoreStatus, TimesStatus, TuningStatus, UploadState,
+    UploadStatus,
 };
 pub use store::{CacheLimit, Unsafe, check_ownership};
 pub use sync::sync;

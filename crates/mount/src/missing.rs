@@ -1,8 +1,12 @@
 //! What could not be brought into the bucket, and what people can do about it.
 
+use std::path::Path;
+
 use base::printable;
 use serde::{Deserialize, Serialize};
 use vfs::{Next, Unpublished};
+
+use crate::recover_list::recover_list;
 
 /// What the bucket lacks after somebody waited for all of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +22,9 @@ pub struct Missing {
     /// How many of these others hold back.
     #[serde(default)]
     held: usize,
+    /// The command that lists the bytes of those that lost.
+    #[serde(default)]
+    list_command: Option<String>,
 }
 
 impl Missing {
@@ -27,7 +34,13 @@ impl Missing {
         let many = |next| unpublished.iter().filter(|one| one.next == next).count();
         let (lost, undone, held) = (many(Next::Lost), many(Next::MakeAgain), many(Next::Wait));
         let failed = unpublished.into_iter().map(|one| one.reason.clone()).collect();
-        Missing { failed, lost, undone, held }
+        Missing { failed, lost, undone, held, list_command: None }
+    }
+
+    /// The same, of a mount with the state folder `dir`.
+    #[must_use]
+    pub(crate) fn kept_in(self, dir: &Path) -> Missing {
+        Missing { list_command: Some(recover_list(dir)), ..self }
     }
 
     /// Nothing was tried, for `reason`.
@@ -60,13 +73,15 @@ impl Missing {
     /// What can be done about it; of what may go well another time, `again`.
     pub fn advice(&self, again: &str) -> String {
         let pending = self.failed.len().saturating_sub(self.lost + self.undone + self.held);
+        let list = self.list_command.as_deref().unwrap_or("quayfs recover --list");
         let parts = [
             (pending, format!("the bytes are safe on the local disk: {again}")),
             (
                 self.lost,
-                "where others were first, trying again does not help: these bytes are in the recovery folder, as \
-                 `quayfs recover --list` tells"
-                    .to_owned(),
+                format!(
+                    "where others were first, trying again does not help: these bytes are in the recovery folder, as \
+                     `{list}` tells"
+                ),
             ),
             (self.undone, "names whose change was given up are as they were before".to_owned()),
             (self.held, "what is held back follows by itself when it is let go".to_owned()),
@@ -78,9 +93,19 @@ impl Missing {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use vfs::{Next, Unpublished};
 
     use super::Missing;
+
+    #[test]
+    fn advice_names_the_state_folder() {
+        let lost = Unpublished { reason: "a".to_owned(), next: Next::Lost, news: None };
+        let missing = Missing::of([&lost]).kept_in(Path::new("/c"));
+        let advice = missing.advice("try again");
+        assert!(advice.contains("`quayfs recover --list --cache-dir /c` tells"), "{advice}");
+    }
 
     #[test]
     fn the_advice_is_for_what_there_is() {

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use crate::call::{Subject, bytes_of};
 use crate::hot::Hot;
+use crate::in_flight::{Call, Calls, path_of};
 use crate::telemetry;
 use crate::volumes::Volumes;
-use base::{Clock, Errno, Ino, Metrics, Timing};
+use base::{Clock, Errno, Ino, Metrics, Place, Timing};
 use fuse::{Answer, Caller, Reply, Request, Service};
 use tracing::Instrument as _;
 use tracing::Span;
@@ -28,6 +29,8 @@ pub(crate) struct Observer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hot: Arc<Hot>,
     pub(crate) volumes: Arc<Volumes>,
+    /// Calls that wait for their answer.
+    pub(crate) calls: Arc<Calls>,
     /// Calls that take longer are logged.
     pub(crate) slow: Option<Duration>,
     /// The number of the last call that was logged.
@@ -35,7 +38,7 @@ pub(crate) struct Observer {
 }
 
 /// A call that is not answered yet.
-struct Call {
+struct Observing {
     observer: Arc<Observer>,
     timing: Timing,
     ino: Ino,
@@ -60,7 +63,8 @@ impl fmt::Debug for Observer {
 
 impl Service for Observed {
     fn serve(&self, caller: Caller, request: Request<'_>) -> Answer {
-        let call = self.observer.begin(&request);
+        let subject = Subject::of(&request);
+        let call = self.observer.begin(subject);
         let answer = call.span.in_scope(|| self.inner.serve(caller, request));
         match answer {
             Answer::Now(answer) => {
@@ -69,8 +73,11 @@ impl Service for Observed {
             }
             Answer::Later(work) => {
                 let span = call.span.clone();
+                // Most calls are answered at once, and are not in the table.
+                let listed = self.observer.list(&call, caller, subject.name);
                 let observed = async move {
                     let answer = work.await;
+                    drop(listed);
                     call.end(&answer);
                     answer
                 };
@@ -81,15 +88,15 @@ impl Service for Observed {
 }
 
 impl Observer {
-    fn begin(self: &Arc<Self>, request: &Request<'_>) -> Call {
-        let Subject { timing, ino, name, bytes } = Subject::of(request);
+    fn begin(self: &Arc<Self>, subject: Subject<'_>) -> Observing {
+        let Subject { timing, ino, name, bytes } = subject;
         let span = tracing::debug_span!(
             target: "quayfs_mount::call",
             "call",
             request = self.last.fetch_add(1, Ordering::Relaxed) + 1,
             op = timing.name(),
         );
-        Call {
+        Observing {
             name: name.filter(|_| self.slow.is_some()).map(<[u8]>::to_vec),
             observer: Arc::clone(self),
             timing,
@@ -99,9 +106,37 @@ impl Observer {
             span,
         }
     }
+
+    /// Enters a call that waits into the table.
+    fn list(&self, call: &Observing, caller: Caller, name: Option<&[u8]>) -> Listed {
+        let entry = Call {
+            timing: call.timing,
+            ino: call.ino,
+            name: name.map(<[u8]>::to_vec),
+            thread: caller.pid,
+            uid: caller.uid,
+            begun: call.begun,
+        };
+        let place = Some(self.calls.add(u64::from(caller.pid) ^ call.ino.0, entry));
+        Listed { calls: Arc::clone(&self.calls), place }
+    }
 }
 
-impl Call {
+/// The place of a call in the table of those that wait, until it is dropped.
+struct Listed {
+    calls: Arc<Calls>,
+    place: Option<Place>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.calls.remove(place);
+        }
+    }
+}
+
+impl Observing {
     fn end(self, answer: &Result<Reply, Errno>) {
         let Observer { metrics, clock, hot, slow, .. } = &*self.observer;
         let now = clock.monotonic();
@@ -124,7 +159,7 @@ impl Call {
     }
 
     fn tell_slow(&self, took: Duration, bytes: u64, answer: &Result<Reply, Errno>) {
-        let path = self.path();
+        let path = path_of(&self.observer.volumes, self.ino, self.name.as_deref());
         tracing::warn!(
             target: "slow",
             op = self.timing.name(),
@@ -135,19 +170,5 @@ impl Call {
             errno = answer.as_ref().err().map(tracing::field::display),
             "a slow call"
         );
-    }
-
-    /// The path of what it was about, below the mount.
-    fn path(&self) -> Vec<u8> {
-        let path = match self.observer.volumes.path(self.ino) {
-            Some(path) if path.is_empty() => b".".to_vec(),
-            Some(path) => path,
-            None => format!("inode-{}", self.ino.0).into_bytes(),
-        };
-        match &self.name {
-            None => path,
-            Some(name) if path == b"." => name.clone(),
-            Some(name) => [&path, &b"/"[..], name].concat(),
-        }
     }
 }

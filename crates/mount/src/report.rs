@@ -1,11 +1,11 @@
 //! Puts together what a mount says of itself.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Counter, Metrics, Party, Timestamp, Timing};
+use base::{Counter, Metrics, Oldest, Party, Timestamp, Timing};
 use remote::Identity;
 use store::Store;
 use vfs::{PendingFile, Stage};
@@ -13,7 +13,10 @@ use vfs::{PendingFile, Stage};
 use crate::assemble::Common;
 use crate::health::{self, Facts};
 use crate::hot::Hot;
+use crate::in_flight::{self, Calls};
+use crate::overdue;
 use crate::prices::Prices;
+use crate::refusals;
 use crate::samples::Samples;
 use crate::status::{
     CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, TuningStatus,
@@ -24,6 +27,9 @@ use crate::volumes::Volumes;
 /// Files that are named at most. More are counted.
 const UPLOADS_MAX: usize = 1000;
 const HOT_MAX: usize = 100;
+
+/// Requests of one bucket that are looked at.
+const REQUESTS_MAX: usize = 1000;
 
 /// What is reported on.
 #[derive(Debug)]
@@ -37,6 +43,7 @@ pub(crate) struct Report {
     pub(crate) begun: Duration,
     pub(crate) samples: Arc<Samples>,
     pub(crate) hot: Arc<Hot>,
+    pub(crate) calls: Arc<Calls>,
     /// The role that credentials of AWS are for.
     pub(crate) role: Option<String>,
     /// What may be in flight in memory.
@@ -52,14 +59,26 @@ impl Report {
         let identities = self.volumes.identities().await;
         let ends = identities.iter().filter_map(|identity| identity.expires);
         let left = ends.map(|end| left_secs(end, clock.wall())).min();
+        let now = clock.monotonic();
+        let in_flight = in_flight::report(&self.calls, &self.volumes, now);
+        let refusals = refusals::all(&self.volumes).await;
+        let refusals: Vec<String> = refusals.into_iter().map(|refused| refused.text).collect();
+        let overdue: Vec<String> =
+            overdue::calls(&in_flight.calls).into_iter().chain(self.silences(now)).collect();
+        let last_error = self.last_error(now);
+        let cache_error = cache.error.as_ref().map(|why| (&*cache.dir, &**why));
         let facts = Facts {
+            cache_error,
+            refusals: &refusals,
+            overdue: &overdue,
             failures: &pending.failures,
-            recovery_files: cache.recovery_files,
+            recovery: (0 < cache.recovery_files).then_some((&*cache.dir, cache.recovery_files)),
             dirty_bytes: cache.dirty_bytes,
             dirty_limit_bytes: cache.dirty_limit_bytes,
             disk_free_bytes: cache.disk_free_bytes,
             disk_total_bytes: cache.disk_total_bytes,
-            errors_per_second: self.samples.lately().errors,
+            errors: self.samples.errors(metrics),
+            last_error: last_error.as_deref(),
             credentials_left: left.map(Duration::from_secs),
         };
         let (health, health_why) = health::judge(&facts);
@@ -78,6 +97,7 @@ impl Report {
             failures: pending.failures,
             cache,
             hit_ratio: hit_ratio(metrics),
+            in_flight,
             throughput: self.samples.now(),
             cost: self.cost(&requests),
             tuning: TuningStatus {
@@ -114,11 +134,27 @@ impl Report {
         Ok(Live { status: self.status().await?, history, hot })
     }
 
+    /// The stores that say nothing.
+    fn silences(&self, now: Duration) -> impl Iterator<Item = String> {
+        self.volumes.all().into_iter().filter_map(move |volume| {
+            let Oldest { entries, count } = volume.traffic.oldest(REQUESTS_MAX);
+            overdue::store(&volume.place, (&entries, count), (volume.traffic.answered(), now))
+        })
+    }
+
+    /// The request that failed last, in the store's words, and how long ago that was.
+    fn last_error(&self, now: Duration) -> Option<String> {
+        let failures = self.volumes.all().into_iter().filter_map(|volume| volume.traffic.failure());
+        let last = failures.max_by_key(|failure| failure.at)?;
+        let secs = now.saturating_sub(last.at).as_secs();
+        Some(format!("{} ({secs} s ago)", last.text))
+    }
+
     async fn cache(&self) -> io::Result<CacheStatus> {
         let (store, dir) = (self.common.store.clone(), self.state_dir.clone());
         let volumes = Arc::clone(&self.volumes);
         let looking = tokio::task::spawn_blocking(move || cache(&store, dir, &volumes));
-        looking.await.map_err(io::Error::other)?
+        looking.await.map_err(io::Error::other)
     }
 
     fn cost(&self, requests: &[TimesStatus]) -> CostStatus {
@@ -144,11 +180,25 @@ impl Report {
     }
 }
 
-/// What the state folder holds, which the disk is asked for.
-fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> io::Result<CacheStatus> {
+/// What the state folder holds, which the disk is asked for. A folder that was moved or removed is reported as such: the
+/// rest of a report tells what that has led to.
+fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> CacheStatus {
+    try_cache(store, &dir, volumes).unwrap_or_else(|error| {
+        let reason = match dir.symlink_metadata() {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                "it was moved or removed while mounted".to_owned()
+            }
+            Ok(_) | Err(_) => error.to_string(),
+        };
+        CacheStatus::unknown(dir, reason)
+    })
+}
+
+fn try_cache(store: &Store, dir: &Path, volumes: &Volumes) -> io::Result<CacheStatus> {
     let usage = store.usage().map_err(io::Error::other)?;
-    let kept = store::kept(&dir).map_err(io::Error::other)?;
+    let kept = store::kept(dir).map_err(io::Error::other)?;
     let dirty = volumes.dirty().map_err(io::Error::other)?;
+    let dir = dir.to_owned();
     Ok(CacheStatus {
         dir,
         cached_bytes: usage.cached_bytes,
@@ -159,6 +209,7 @@ fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> io::Result<CacheStat
         disk_free_bytes: usage.disk_free_bytes,
         disk_total_bytes: usage.disk_total_bytes,
         recovery_files: kept.len() as u64,
+        error: None,
     })
 }
 
@@ -166,13 +217,13 @@ fn left_secs(end: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(end.secs - now.secs).unwrap_or_default()
 }
 
-/// Of the bytes that programs read the part that was here.
+/// The part of the bytes that programs read that was here when they were read.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 fn hit_ratio(metrics: &Metrics) -> Option<f64> {
     let read = metrics.value(Counter::FuseReadBytes);
-    // What is fetched as a guess and read later is fetched all the same.
-    let fetched = metrics.value(Counter::RemoteGetBytes);
-    (0 < read).then(|| 1.0 - fetched.min(read) as f64 / read as f64)
+    // Not what was fetched: `warm` and the fetching ahead of readers would count as misses.
+    let missed = metrics.value(Counter::MissedReadBytes);
+    (0 < read).then(|| 1.0 - missed.min(read) as f64 / read as f64)
 }
 
 /// What was timed, without what never happened.
@@ -212,13 +263,14 @@ mod tests {
     use super::hit_ratio;
 
     #[test]
-    fn what_is_read_and_was_not_fetched_is_a_hit() {
-        for (read, fetched, want) in
+    fn bytes_that_were_not_missing_are_hits() {
+        for (read, missed, want) in
             [(0, 5, None), (100, 0, Some(1.0)), (100, 25, Some(0.75)), (100, 500, Some(0.0))]
         {
             let metrics = Metrics::new();
             metrics.add(Counter::FuseReadBytes, read);
-            metrics.add(Counter::RemoteGetBytes, fetched);
+            metrics.add(Counter::MissedReadBytes, missed);
+            metrics.add(Counter::RemoteGetBytes, 1000);
             assert_eq!(hit_ratio(&metrics), want);
         }
     }

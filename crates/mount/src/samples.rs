@@ -37,6 +37,9 @@ pub struct Rates {
     pub errors: f64,
 }
 
+/// The place of failed requests among what is counted.
+const ERRORS: usize = 6;
+
 /// What was counted at some time.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -86,13 +89,10 @@ impl Samples {
         }
     }
 
-    /// The rates of all samples together.
-    pub(crate) fn lately(&self) -> Rates {
-        let ring = self.ring.lock();
-        match (ring.front(), ring.back()) {
-            (Some(from), Some(to)) => rates(*from, *to),
-            (None | Some(_), None) | (None, Some(_)) => Rates::default(),
-        }
+    /// Requests to the store that failed since the oldest sample, those after the newest one included.
+    pub(crate) fn errors(&self, metrics: &Metrics) -> u64 {
+        let before = self.ring.lock().front().map_or(0, |sample| sample.counts[ERRORS]);
+        metrics.value(Counter::RemoteErrors).saturating_sub(before)
     }
 
     /// Bytes from the store, and to it, in the best seconds of the last minutes.
@@ -150,6 +150,21 @@ mod tests {
     use base::{Counter, Metrics};
 
     use super::{Rates, SAMPLES_MAX, Samples};
+
+    #[test]
+    fn errors_after_the_newest_sample_count_at_once() {
+        let (metrics, samples) = (Metrics::new(), Samples::default());
+        metrics.add(Counter::RemoteErrors, 1);
+        assert_eq!(samples.errors(&metrics), 1);
+        samples.take(&metrics, Duration::ZERO);
+        assert_eq!(samples.errors(&metrics), 0);
+        metrics.add(Counter::RemoteErrors, 2);
+        assert_eq!(samples.errors(&metrics), 2);
+        for second in 1..=SAMPLES_MAX as u64 {
+            samples.take(&metrics, Duration::from_secs(second));
+        }
+        assert_eq!(samples.errors(&metrics), 0, "they are forgotten with their sample");
+    }
 
     #[test]
     fn rates_are_those_of_the_last_seconds_and_the_past_is_forgotten() {

@@ -40,6 +40,9 @@ pub struct Status {
     /// Of the bytes that programs read, passthrough apart, the part that did not have to be fetched; none if
     /// nothing was read.
     pub hit_ratio: Option<f64>,
+    /// Calls of programs and requests to the stores that wait for an answer.
+    #[serde(default)]
+    pub in_flight: InFlightStatus,
     /// The rates of the last seconds.
     pub throughput: Rates,
     /// Requests to the store, by kind; only those that there were.
@@ -113,6 +116,27 @@ pub struct CacheStatus {
     pub disk_total_bytes: u64,
     /// Files in the recovery folder: bytes that could not be brought to a bucket.
     pub recovery_files: u64,
+    /// Why the folder cannot be looked at, if it cannot; the figures are 0 then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl CacheStatus {
+    /// A state folder that cannot be looked at.
+    pub(crate) fn unknown(dir: PathBuf, error: String) -> CacheStatus {
+        CacheStatus {
+            dir,
+            cached_bytes: 0,
+            staged_bytes: 0,
+            dirty_bytes: 0,
+            dirty_limit_bytes: 0,
+            pinned_bytes: 0,
+            disk_free_bytes: 0,
+            disk_total_bytes: 0,
+            recovery_files: 0,
+            error: Some(error),
+        }
+    }
 }
 
 /// A file that the bucket does not have yet.
@@ -139,6 +163,61 @@ pub enum UploadState {
     UnderWay,
     /// To be tried again.
     Failed,
+}
+
+/// Calls of programs, and requests to the stores, that wait for an answer.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct InFlightStatus {
+    /// How long the oldest call has waited; 0 if none waits.
+    pub oldest_call_secs: f64,
+    /// All calls that wait.
+    pub calls_count: u64,
+    /// The oldest of them, oldest first.
+    pub calls: Vec<CallStatus>,
+    /// How long the oldest request has waited; 0 if none waits.
+    pub oldest_request_secs: f64,
+    /// All requests that wait.
+    pub requests_count: u64,
+    /// The oldest of them, oldest first.
+    pub requests: Vec<RequestStatus>,
+}
+
+/// A call of a program that waits for its answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallStatus {
+    /// Such as `read`.
+    pub operation: String,
+    /// Below the mount.
+    pub path: String,
+    /// The process that called, or its thread if that cannot be told.
+    pub pid: u32,
+    /// The program that it runs; empty if it is gone.
+    pub program: String,
+    /// The user that it runs as.
+    pub uid: u32,
+    /// How long it has waited.
+    pub secs: f64,
+    /// The request that it waits for, as far as the path tells: `get data/file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+}
+
+/// A request that waits for the answer of a store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RequestStatus {
+    /// Such as `s3/bucket`.
+    pub bucket: String,
+    /// Such as `get`.
+    pub kind: String,
+    /// The key of its object, or what the keys of a listing begin with.
+    pub key: String,
+    /// How long it has waited, repeats included.
+    pub secs: f64,
+    /// Tries that failed.
+    pub failed: u32,
+    /// Why the last of them failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How long one kind of call or request took.

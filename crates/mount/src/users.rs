@@ -54,7 +54,8 @@ fn is_mapped(maps: &[u8], dir: &Path) -> bool {
     maps.split(|&byte| byte == b'\n').any(|line| path(line) == Some(true))
 }
 
-fn name(number: u32) -> String {
+/// The name of the program that the process runs; empty if it is gone.
+pub(crate) fn name(number: u32) -> String {
     let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
     name.trim().to_owned()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Clock, Ino};
 use namespace::Bucket;
-use remote::{Identified, Limit, Remote};
+use remote::{Identified, Limit, Remote, Traffic};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use transfer::Tuned;
@@ -42,6 +42,10 @@ pub(crate) struct Volume {
     remote: Arc<dyn Remote>,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
+    /// The requests under way.
+    pub(crate) traffic: Arc<Traffic>,
+    /// What the keys of all its objects begin with.
+    pub(crate) prefix: String,
     /// How large the parts of its uploads are.
     pub(crate) parts: Tuned,
     /// What the bucket's store can do.
@@ -61,7 +65,8 @@ impl Volume {
         runtime: &Handle,
     ) -> Volume {
         let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
-        let Assembled { limit, parts, identified, knowledge, recall, asked, .. } = assembled;
+        let Assembled { limit, traffic, parts, identified, knowledge, recall, asked, .. } =
+            assembled;
         vfs.attach(Arc::new(kernel));
         // Before anybody asks for a change.
         let asked = runtime.spawn(recall::take_in(&namespace, asked));
@@ -83,6 +88,7 @@ impl Volume {
             (Changes::Refused, _) => Some(ReadOnly::Asked),
         };
         let place = config.location.place();
+        let prefix = config.location.prefix().to_owned();
         Volume {
             dispatch,
             read_only,
@@ -90,6 +96,8 @@ impl Volume {
             identified,
             remote,
             limit,
+            traffic,
+            prefix,
             parts,
             knowledge,
             recall,

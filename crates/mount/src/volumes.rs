@@ -80,6 +80,14 @@ impl Volumes {
         volume.vfs().path(inner).map(|path| in_mount(tag, &volume, path))
     }
 
+    /// The volume of what the kernel calls `ino`, and the path there.
+    pub(crate) fn place(&self, ino: Ino) -> Option<(Arc<Volume>, Vec<u8>)> {
+        let (tag, inner) = Tag::split(ino);
+        let volume = self.with(tag)?;
+        let path = volume.vfs().path(inner)?;
+        Some((volume, path))
+    }
+
     /// The volume that `path` of the mount is in, and the path there.
     pub(crate) fn at<'a>(&self, path: &'a [u8]) -> Option<(Arc<Volume>, &'a [u8])> {
         let by_tag = self.by_tag.read();

@@ -12,8 +12,10 @@ use crate::assemble::Common;
 use crate::config::Config;
 use crate::error::Error;
 use crate::hot::Hot;
+use crate::in_flight::Calls;
 use crate::metrics::Exports;
 use crate::observe::{Observed, Observer};
+use crate::refusals;
 use crate::report::Report;
 use crate::samples::{self, Samples};
 use crate::volumes::Volumes;
@@ -22,7 +24,7 @@ use crate::volumes::Volumes;
 #[derive(Debug)]
 pub(crate) struct Watch {
     report: Arc<Report>,
-    sampling: JoinHandle<()>,
+    background: [JoinHandle<()>; 2],
     /// Calls that take longer are logged.
     slow: Option<Duration>,
     _exports: Exports,
@@ -46,6 +48,7 @@ impl Watch {
             begun: common.clock.monotonic(),
             samples: Arc::clone(&samples),
             hot: Arc::new(Hot::default()),
+            calls: Arc::new(Calls::default()),
             role: config.insight.role.clone(),
             memory_bytes_max: config.memory_bytes_max,
         });
@@ -53,17 +56,19 @@ impl Watch {
         let (clock, metrics) = (Arc::clone(&common.clock), Arc::clone(&common.metrics));
         let sampling =
             samples::sample(Arc::downgrade(&samples), metrics, clock, common.sizes.clone());
-        let sampling = runtime.spawn(sampling);
-        Ok(Watch { report, sampling, slow: config.insight.slow_calls, _exports: exports })
+        let refusals = refusals::log(Arc::downgrade(volumes), Arc::clone(&common.clock));
+        let background = [runtime.spawn(sampling), runtime.spawn(refusals)];
+        Ok(Watch { report, background, slow: config.insight.slow_calls, _exports: exports })
     }
 
     /// `service`, with every call of it observed.
     pub(crate) fn around(&self, service: Arc<dyn Service>) -> Observed {
-        let Report { volumes, common, hot, .. } = &*self.report;
+        let Report { volumes, common, hot, calls, .. } = &*self.report;
         let observer = Observer {
             metrics: Arc::clone(&common.metrics),
             clock: Arc::clone(&common.clock),
             hot: Arc::clone(hot),
+            calls: Arc::clone(calls),
             volumes: Arc::clone(volumes),
             slow: self.slow,
             last: AtomicU64::new(0),
@@ -79,6 +84,6 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.sampling.abort();
+        self.background.iter().for_each(JoinHandle::abort);
     }
 }

@@ -40,6 +40,7 @@ mod suited;
 mod there;
 mod throttle;
 mod token;
+mod traffic;
 mod trouble;
 mod turning;
 mod upload_id;
@@ -81,6 +82,7 @@ pub use secret::Secret;
 pub use sorting::in_order;
 pub use suited::Suited;
 pub use token::TokenFile;
+pub use traffic::{Asked, Failure, Refusal, Traffic};
 pub use trouble::{ProviderError, Trouble};
 
 use std::fmt::Debug;

@@ -1,7 +1,6 @@
 //! Decorator: counts and times requests, their bytes and failures, and tells the log of each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,7 +10,7 @@ use futures::StreamExt as _;
 
 use crate::{
     Body, Condition, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber, PartTag,
-    Personality, PutOptions, Remote, Result, Unfinished, UploadId, Version,
+    Personality, PutOptions, Remote, Result, Traffic, Unfinished, UploadId, Version,
 };
 
 /// A store whose calls are counted and timed.
@@ -26,8 +25,7 @@ pub struct Meter {
 struct Book {
     metrics: Arc<Metrics>,
     clock: Arc<dyn Clock>,
-    /// Whether the store has ever taken these credentials.
-    is_known: Arc<AtomicBool>,
+    traffic: Arc<Traffic>,
 }
 
 /// A request under way. When it is dropped it was answered, or nobody waits for it any more.
@@ -42,7 +40,15 @@ struct Request {
 impl Meter {
     /// `inner`, counted and timed in `metrics`.
     pub fn new(inner: Arc<dyn Remote>, metrics: Arc<Metrics>, clock: Arc<dyn Clock>) -> Meter {
-        Meter { inner, book: Book { metrics, clock, is_known: Arc::default() } }
+        let traffic = Arc::new(Traffic::new(Arc::clone(&clock)));
+        Meter { inner, book: Book { metrics, clock, traffic } }
+    }
+
+    /// The same, with each answer noted in `traffic`.
+    #[must_use]
+    pub fn noting_in(mut self, traffic: Arc<Traffic>) -> Meter {
+        self.book.traffic = traffic;
+        self
     }
 
     fn count(&self, counter: Counter) {
@@ -84,22 +90,9 @@ impl Book {
         Request { book: self.clone(), timing, key: key.clone(), begun: self.clock.monotonic() }
     }
 
-    /// Counts a failure. That an object is not there, was changed or is not for us is an answer. That
-    /// credentials are not taken any more is none; of a bucket for which there never were any, it is.
+    /// Counts a failure, as [`Traffic::note`] tells it from an answer.
     fn note<T>(&self, result: Result<T>) -> Result<T> {
-        let is_failure = match &result {
-            Ok(_) => {
-                self.is_known.store(true, Ordering::Relaxed);
-                false
-            }
-            Err(error) if error.trouble().is_of_credentials() => {
-                self.is_known.load(Ordering::Relaxed)
-            }
-            Err(error) => {
-                !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Denied)
-            }
-        };
-        if is_failure {
+        if self.traffic.note(&result) {
             self.metrics.add(Counter::RemoteErrors, 1);
         }
         result

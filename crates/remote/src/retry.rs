@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use base::{ByteRange, Clock, Counter, Metrics, Rng};
+use base::{ByteRange, Clock, Counter, Metrics, Rng, Timing};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::backoff::{Next, RetryOptions, Tries};
+use crate::traffic::{Ticket, Traffic};
 use crate::{
     Body, Condition, Error, ErrorKind, Fresh, Key, ListRequest, Meta, Original, Page, PartNumber,
     PartTag, Personality, PutOptions, Remote, Result, UPLOAD_ID, Unfinished, UploadId, Version,
@@ -38,6 +39,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     rng: Rng,
     metrics: Arc<Metrics>,
+    traffic: Arc<Traffic>,
     // Those under way, by their names. Invariant: at most `UPLOADS_MAX`.
     uploads: Mutex<BTreeMap<String, UnderWay>>,
 }
@@ -74,11 +76,34 @@ impl Retry {
         metrics: Arc<Metrics>,
     ) -> Retry {
         let uploads = Mutex::new(BTreeMap::new());
-        Retry { shared: Arc::new(Shared { inner, options, clock, rng, metrics, uploads }) }
+        let traffic = Arc::new(Traffic::new(Arc::clone(&clock)));
+        let shared = Shared { inner, options, clock, rng, metrics, traffic, uploads };
+        Retry { shared: Arc::new(shared) }
+    }
+
+    /// The same, with each request in `traffic` until its caller has the answer.
+    ///
+    /// # Panics
+    ///
+    /// If this was cloned before.
+    #[must_use]
+    pub fn noting_in(mut self, traffic: Arc<Traffic>) -> Retry {
+        Arc::get_mut(&mut self.shared).expect("not shared yet").traffic = traffic;
+        self
     }
 
     async fn repeat<'a, T>(
         &'a self,
+        (kind, key, bytes): (Timing, &Key, u64),
+        call: impl Fn(&'a dyn Remote) -> BoxFuture<'a, Result<T>> + Send + Sync,
+    ) -> Outcome<T> {
+        let ticket = self.shared.traffic.ask(kind, key, bytes);
+        self.repeat_by(&ticket, call).await
+    }
+
+    async fn repeat_by<'a, T>(
+        &'a self,
+        ticket: &Ticket,
         call: impl Fn(&'a dyn Remote) -> BoxFuture<'a, Result<T>> + Send + Sync,
     ) -> Outcome<T> {
         let shared = &self.shared;
@@ -89,6 +114,7 @@ impl Retry {
                 Ok(value) => return Outcome { result: Ok(value), history },
                 Err(error) => error,
             };
+            ticket.failed(&error);
             if let Err(error) = shared.pause(&mut tries, error).await {
                 return Outcome { result: Err(error), history };
             }
@@ -214,6 +240,8 @@ struct Resuming {
     /// Whether bytes were handed out: without a named version nothing may follow them.
     begun: bool,
     tries: Tries,
+    /// In flight until the last byte is here.
+    ticket: Ticket,
 }
 
 impl Resuming {
@@ -254,6 +282,7 @@ impl Resuming {
             return Err(Error { kind: ErrorKind::Unavailable, ..error });
         }
         let shared = Arc::clone(&self.shared);
+        self.ticket.failed(&error);
         shared.pause(&mut self.tries, error).await
     }
 }
@@ -265,11 +294,12 @@ impl Remote for Retry {
     }
 
     async fn head(&self, key: &Key) -> Result<Meta> {
-        self.repeat(|inner| inner.head(key)).await.result
+        self.repeat((Timing::StoreHead, key, 0), |inner| inner.head(key)).await.result
     }
 
     async fn get(&self, key: &Key, range: ByteRange, version: Option<&Version>) -> Result<Body> {
-        let body = self.repeat(|inner| inner.get(key, range, version)).await.result?;
+        let ticket = self.shared.traffic.ask(Timing::StoreGet, key, 0);
+        let body = self.repeat_by(&ticket, |inner| inner.get(key, range, version)).await.result?;
         let resuming = Resuming {
             shared: Arc::clone(&self.shared),
             key: key.clone(),
@@ -278,6 +308,7 @@ impl Remote for Retry {
             body: Some(body),
             begun: false,
             tries: self.shared.begin(),
+            ticket,
         };
         let pieces = futures::stream::unfold(Some(resuming), |state| async { state?.next().await });
         Ok(pieces.boxed())
@@ -289,18 +320,27 @@ impl Remote for Retry {
         unless: Option<&Version>,
         bytes_max: u64,
     ) -> Result<Fresh> {
-        self.repeat(|inner| inner.get_whole(key, unless, bytes_max)).await.result
+        self.repeat((Timing::StoreSmallGet, key, 0), |inner| {
+            inner.get_whole(key, unless, bytes_max)
+        })
+        .await
+        .result
     }
 
     async fn put(&self, key: &Key, bytes: Bytes, options: &PutOptions) -> Result<Version> {
-        let outcome = self.repeat(|inner| inner.put(key, bytes.clone(), options)).await;
+        let outcome = self
+            .repeat((Timing::StorePut, key, bytes.len() as u64), |inner| {
+                inner.put(key, bytes.clone(), options)
+            })
+            .await;
         self.settle(key, options.metadata.get(UPLOAD_ID), outcome).await
     }
 
     async fn upload_create(&self, key: &Key, options: &PutOptions) -> Result<UploadId> {
         let begun = self.shared.clock.monotonic();
-        let Outcome { result, history } =
-            self.repeat(|inner| inner.upload_create(key, options)).await;
+        let Outcome { result, history } = self
+            .repeat((Timing::StoreCreate, key, 0), |inner| inner.upload_create(key, options))
+            .await;
         let upload = result?;
         let took = self.shared.clock.monotonic().saturating_sub(begun);
         let begun_again = (history == History::Repeated).then_some(took);
@@ -316,7 +356,11 @@ impl Remote for Retry {
         part: PartNumber,
         bytes: Bytes,
     ) -> Result<PartTag> {
-        self.repeat(|inner| inner.upload_part(key, upload, part, bytes.clone())).await.result
+        self.repeat((Timing::StorePart, key, bytes.len() as u64), |inner| {
+            inner.upload_part(key, upload, part, bytes.clone())
+        })
+        .await
+        .result
     }
 
     async fn upload_part_copy(
@@ -327,8 +371,11 @@ impl Remote for Retry {
         original: Original<'_>,
         range: ByteRange,
     ) -> Result<PartTag> {
-        let copied =
-            self.repeat(|inner| inner.upload_part_copy(key, upload, part, original, range)).await;
+        let copied = self
+            .repeat((Timing::StorePartCopy, key, 0), |inner| {
+                inner.upload_part_copy(key, upload, part, original, range)
+            })
+            .await;
         copied.result
     }
 
@@ -340,8 +387,11 @@ impl Remote for Retry {
         condition: &Condition,
     ) -> Result<Version> {
         self.abort_twins(key, upload).await;
-        let outcome =
-            self.repeat(|inner| inner.upload_complete(key, upload, parts, condition)).await;
+        let outcome = self
+            .repeat((Timing::StoreComplete, key, 0), |inner| {
+                inner.upload_complete(key, upload, parts, condition)
+            })
+            .await;
         let id = self.shared.uploads.lock().get(&upload.0).and_then(|known| known.id.clone());
         let is_refused = outcome.result.is_err();
         let version = self.settle(key, id.as_ref(), outcome).await?;
@@ -360,11 +410,13 @@ impl Remote for Retry {
     async fn upload_abort(&self, key: &Key, upload: &UploadId) -> Result<()> {
         self.abort_twins(key, upload).await;
         self.shared.forget(upload);
-        self.repeat(|inner| inner.upload_abort(key, upload)).await.result
+        self.repeat((Timing::StoreAbort, key, 0), |inner| inner.upload_abort(key, upload))
+            .await
+            .result
     }
 
     async fn uploads(&self, key: &Key) -> Result<Vec<Unfinished>> {
-        self.repeat(|inner| inner.uploads(key)).await.result
+        self.repeat((Timing::StoreList, key, 0), |inner| inner.uploads(key)).await.result
     }
 
     async fn copy(
@@ -373,7 +425,9 @@ impl Remote for Retry {
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
-        let outcome = self.repeat(|inner| inner.copy(original, to, condition)).await;
+        let outcome = self
+            .repeat((Timing::StoreCopy, to, 0), |inner| inner.copy(original, to, condition))
+            .await;
         if outcome.history == History::Once {
             return outcome.result;
         }
@@ -393,7 +447,9 @@ impl Remote for Retry {
         to: &Key,
         condition: &Condition,
     ) -> Result<Version> {
-        let outcome = self.repeat(|inner| inner.rename(original, to, condition)).await;
+        let outcome = self
+            .repeat((Timing::StoreCopy, to, 0), |inner| inner.rename(original, to, condition))
+            .await;
         match outcome {
             Outcome { result: Err(error), history: History::Repeated }
                 if is_perhaps_ours(&error) =>
@@ -405,7 +461,8 @@ impl Remote for Retry {
     }
 
     async fn rename_folder(&self, from: &Key, to: &Key) -> Result<()> {
-        let outcome = self.repeat(|inner| inner.rename_folder(from, to)).await;
+        let outcome =
+            self.repeat((Timing::StoreCopy, to, 0), |inner| inner.rename_folder(from, to)).await;
         match outcome {
             Outcome { result: Err(error), history: History::Repeated }
                 if is_perhaps_ours(&error) =>
@@ -420,10 +477,12 @@ impl Remote for Retry {
     }
 
     async fn delete(&self, key: &Key) -> Result<()> {
-        self.repeat(|inner| inner.delete(key)).await.result
+        self.repeat((Timing::StoreDelete, key, 0), |inner| inner.delete(key)).await.result
     }
 
     async fn list(&self, request: &ListRequest) -> Result<Page> {
-        self.repeat(|inner| inner.list(request)).await.result
+        self.repeat((Timing::StoreList, &request.prefix, 0), |inner| inner.list(request))
+            .await
+            .result
     }
 }

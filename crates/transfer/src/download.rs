@@ -97,11 +97,15 @@ impl Download {
     /// Reads `range`, which lies within the file, fetching what is not here, and what a stream that
     /// reads on will want next.
     pub async fn read(self: &Arc<Self>, range: ByteRange) -> Result<Vec<u8>> {
-        let Some(cached) = self.cached() else { return self.read_uncached(range).await };
+        let Some(cached) = self.cached() else {
+            self.missed(range.len());
+            return self.read_uncached(range).await;
+        };
         if let Some(bytes) = cached.bytes(range)? {
             self.look_ahead(cached, range, Found::Here);
             return Ok(bytes);
         }
+        self.missed(self.lacks_bytes(range).min(range.len()));
         let flights = self.cover(cached, range, DEMAND_BYTES_MAX, Urgency::Demand);
         self.look_ahead(cached, range, Found::Missing);
         self.read_landing(cached, range, flights).await
@@ -151,6 +155,11 @@ impl Download {
             from = missing.end();
         }
         lacks
+    }
+
+    /// Counts bytes that a reader has to wait for.
+    fn missed(&self, bytes: u64) {
+        self.shared.metrics.add(Counter::MissedReadBytes, bytes);
     }
 
     async fn read_landing(

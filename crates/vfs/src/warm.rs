@@ -91,7 +91,18 @@ impl Warming {
             [] => all.into_iter().collect(),
             some => some.iter().filter_map(|range| range.below(source.size())).collect(),
         };
+        let lacks = |range: &ByteRange| source.lacks_bytes(*range).min(range.len());
+        let lacks_bytes = ranges.iter().map(lacks).sum();
+        if self.is_beyond(lacks_bytes) {
+            // Before anything makes room for it: that would only drop what is here.
+            return Err(Error::Call(Errno::ENOSPC));
+        }
         self.bring(vfs, &source, ranges, tell).await
+    }
+
+    /// Whether the cache has no room for so many more bytes.
+    fn is_beyond(&self, bytes: u64) -> bool {
+        self.room_bytes < self.taken_bytes.load(Ordering::Relaxed).saturating_add(bytes)
     }
 
     /// Brings ranges of what `source` reads into the cache.

@@ -9,6 +9,7 @@ pub(crate) mod evict;
 mod files;
 pub(crate) mod fsck;
 pub(crate) mod fstab;
+mod in_flight;
 pub(crate) mod list;
 pub(crate) mod log_level;
 pub(crate) mod man;

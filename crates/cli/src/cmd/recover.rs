@@ -33,7 +33,11 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
         let config = location.map(|location| settings::config(location, Path::new("/"), &settings));
         let left = mount::left(&state_dir, config.transpose()?.as_ref())?;
         let kept = mount::kept(&state_dir)?;
-        say(&if args.json { object(&left, &kept)?.to_string() } else { page(&left, &kept) });
+        say(&if args.json {
+            object(&left, &kept)?.to_string()
+        } else {
+            page(&left, &kept, &state_dir)
+        });
         return Ok(ExitCode::SUCCESS);
     }
     if !args.discard.is_empty() {
@@ -65,7 +69,8 @@ fn finish(config: &Config) -> Result<ExitCode> {
     let kept = mount::kept(&config.state_dir)?.len();
     if 0 < kept {
         complain(&format!(
-            "{kept} file(s) are in the recovery folder: see `quayfs recover --list`"
+            "{kept} file(s) are in the recovery folder: see `{}`",
+            mount::recover_list(&config.state_dir)
         ));
     }
     for notice in &notices {

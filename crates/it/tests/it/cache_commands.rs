@@ -160,6 +160,17 @@ fn a_cache_that_is_too_small_is_said_to_be_instead_of_filled_again_and_again() {
 }
 
 #[test]
+fn file_beyond_the_cache_displaces_nothing() {
+    let files = [("small", 2 * MIB), ("large", 12 * MIB)];
+    let (_store, mount) = mounted(&files, &["--cache-size", "4MiB"]);
+    assert_eq!(warm(&mount, "small")["brought_bytes"], 2 * MIB);
+    let (said, is_done) = told(&mount, &["warm"], "large");
+    assert!(!is_done, "{said}");
+    assert_eq!((&said["brought_bytes"], &said["room_bytes"]), (&json!(0), &json!(4 << 20)));
+    assert_eq!(warm(&mount, "small")["here_bytes"], 2 * MIB);
+}
+
+#[test]
 fn what_is_evicted_is_gone_and_what_is_needed_stays() {
     let (_store, mount) = mounted(&[("one", 2 * MIB), ("two", MIB), ("open", MIB)], &[]);
     warm(&mount, "");

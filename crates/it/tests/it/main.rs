@@ -37,6 +37,7 @@ mod folder;
 mod fsck;
 mod full_disk;
 mod fusion;
+mod health;
 mod holes;
 mod insight;
 mod io_uring;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use base::{Counter, Metrics, Party, Times, Timing};
 
 use crate::health::Health;
-use crate::status::Status;
+use crate::status::{CacheStatus, Status};
 
 /// How to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const BOUNDS: [u32; 12] = [4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26];
 type Gauge = (&'static str, &'static str, fn(&Status) -> Option<f64>);
 
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float by its format")]
-const GAUGES: [Gauge; 15] = [
+const GAUGES: [Gauge; 19] = [
     ("mounted_seconds", "How long it has been mounted.", |s| Some(s.mounted_secs as f64)),
     ("pending_uploads", "Files that the bucket does not have yet.", |s| {
         Some(s.pending_uploads as f64)
@@ -47,31 +47,52 @@ const GAUGES: [Gauge; 15] = [
         Some(s.failures.len() as f64)
     }),
     ("cached_bytes", "Bytes on the local disk that the buckets have too.", |s| {
-        Some(s.cache.cached_bytes as f64)
+        of_cache(s, |cache| cache.cached_bytes)
     }),
     ("staged_bytes", "Bytes on the local disk that are nowhere else.", |s| {
-        Some(s.cache.staged_bytes as f64)
+        of_cache(s, |cache| cache.staged_bytes)
     }),
     ("dirty_bytes", "Those of them that this mount has written.", |s| {
-        Some(s.cache.dirty_bytes as f64)
+        of_cache(s, |cache| cache.dirty_bytes)
     }),
     ("dirty_limit_bytes", "With so many of them writers wait.", |s| {
-        Some(s.cache.dirty_limit_bytes as f64)
+        of_cache(s, |cache| cache.dirty_limit_bytes)
     }),
     ("pinned_bytes", "Pinned files, when all of them are here.", |s| {
-        Some(s.cache.pinned_bytes as f64)
+        of_cache(s, |cache| cache.pinned_bytes)
     }),
     ("disk_free_bytes", "Free on the disk of the state folder.", |s| {
-        Some(s.cache.disk_free_bytes as f64)
+        of_cache(s, |cache| cache.disk_free_bytes)
     }),
     ("recovery_files", "Files that could not be brought to a bucket.", |s| {
-        Some(s.cache.recovery_files as f64)
+        of_cache(s, |cache| cache.recovery_files)
     }),
     ("hit_ratio", "The part of what was read that did not have to be fetched.", |s| s.hit_ratio),
+    (
+        "oldest_call_seconds",
+        "How long the oldest call of a program has waited; 0 if none waits.",
+        |s| Some(s.in_flight.oldest_call_secs),
+    ),
+    ("calls_in_flight", "Calls of programs that wait for an answer.", |s| {
+        Some(s.in_flight.calls_count as f64)
+    }),
+    ("oldest_request_seconds", "How long the oldest request has waited; 0 if none waits.", |s| {
+        Some(s.in_flight.oldest_request_secs)
+    }),
+    ("requests_in_flight", "Requests that wait for the answer of a store.", |s| {
+        Some(s.in_flight.requests_count as f64)
+    }),
     ("credentials_left_seconds", "How long the credentials are good for.", |s| {
         s.credentials.iter().filter_map(|who| who.left_secs).min().map(|left| left as f64)
     }),
 ];
+
+/// A figure of the state folder, unless that cannot be looked at.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float by its format")]
+fn of_cache(status: &Status, figure: fn(&CacheStatus) -> u64) -> Option<f64> {
+    let cache = &status.cache;
+    cache.error.is_none().then(|| figure(cache) as f64)
+}
 
 /// A page in the making.
 struct Page {

@@ -48,19 +48,27 @@ pub async fn check_attributes(remote: &dyn Remote) -> remote::Result<Checked> {
             continue;
         }
         checked.attribute_objects += 1;
-        let said = match remote.get_whole(key, None, OBJECT_BYTES_MAX).await {
-            Ok(Fresh::New(_, bytes)) => sheet::read(&bytes),
+        let found = match remote.get_whole(key, None, OBJECT_BYTES_MAX).await {
+            Ok(Fresh::New(_, bytes)) => flaws(&keys, (prefix, rest), &sheet::read(&bytes)),
             Ok(Fresh::Same) => continue,
             // Replaced or removed since it was listed: whoever did that looks after it.
             Err(error) if error.kind == remote::ErrorKind::NotFound => continue,
+            // A mount reads past it, too.
+            Err(error) if error.kind == remote::ErrorKind::Unsupported => {
+                vec![format!("cannot be read, and mounts ignore it: {}", reason(&error))]
+            }
             Err(error) => return Err(error),
         };
-        let found = flaws(&keys, (prefix, rest), &said);
         let room = FLAWS_MAX.saturating_sub(checked.flaws.len());
         let of = |what| AttributeFlaw { key: key.clone(), what };
         checked.flaws.extend(found.into_iter().take(room).map(of));
     }
     Ok(checked)
+}
+
+/// The store's words, or the kind of the error where there are none.
+fn reason(error: &remote::Error) -> String {
+    error.source.as_ref().map_or_else(|| error.kind.to_string(), ToString::to_string)
 }
 
 /// Every key with its version.
@@ -149,9 +157,11 @@ const SHARDS: usize = super::attributes::book::SHARDS;
 mod tests {
     use std::collections::BTreeMap;
 
-    use remote::{Key, Version};
+    use bytes::Bytes;
+    use remote::fake::Fake;
+    use remote::{Condition, Key, Metadata, PutOptions, Remote as _, Version};
 
-    use super::flaws;
+    use super::{OBJECT_BYTES_MAX, check_attributes, flaws};
     use crate::bucket::attributes::sheet;
 
     fn found(lines: &str, rest: &[u8]) -> Vec<String> {
@@ -163,6 +173,27 @@ mod tests {
     }
 
     const FIRST: &str = r#"{"file":"644","folder":"755","gid":0,"quayfs-attributes":1,"uid":0"#;
+
+    #[tokio::test]
+    async fn too_large_object_is_a_flaw_and_the_rest_is_checked() {
+        let (fake, metadata) = (Fake::new(), Metadata::new());
+        let options = PutOptions { condition: Condition::Always, metadata };
+        let large = vec![b'x'; usize::try_from(OBJECT_BYTES_MAX).unwrap() + 1];
+        for (key, bytes) in [
+            ("a/.quayfs-attributes", Bytes::from(large)),
+            ("b/.quayfs-attributes", Bytes::from_static(b"nonsense")),
+            ("b/file", Bytes::from_static(b"bytes")),
+        ] {
+            fake.put(&Key::from(key), bytes, &options).await.unwrap();
+        }
+        let checked = check_attributes(&fake).await.unwrap();
+        let flaws: Vec<_> =
+            checked.flaws.iter().map(|flaw| (flaw.key.to_string(), &*flaw.what)).collect();
+        assert_eq!((checked.objects, checked.attribute_objects), (1, 2));
+        assert_eq!(flaws[0].0, "a/.quayfs-attributes");
+        assert!(flaws[0].1.starts_with("cannot be read, and mounts ignore it"), "{flaws:?}");
+        assert_eq!(flaws[1].0, "b/.quayfs-attributes");
+    }
 
     #[test]
     fn what_cannot_be_read_is_a_flaw_and_what_is_split_is_not() {

@@ -1,5 +1,7 @@
 //! What waits, as people read it. Pure.
 
+use std::path::Path;
+
 use base::printable;
 use mount::{Change, Fate, Kept, Left, Location, Waiting, WaitingChange, Working};
 
@@ -8,13 +10,16 @@ use crate::plain::shown;
 use crate::units::{show_bytes, show_plural};
 
 /// What is being done, what is for the next mount, and what is for people.
-pub(super) fn page(left: &Left, kept: &[Kept]) -> String {
+pub(super) fn page(left: &Left, kept: &[Kept], state_dir: &Path) -> String {
     let mut lines: Vec<String> = left.working.iter().map(working).collect();
     lines.extend(left.waiting.iter().map(waiting));
     lines.extend(changes(&left.changes));
     lines.extend(kept.iter().map(of_kept));
     match &lines[..] {
-        [] => "nothing waits for the next mount, and the recovery folder is empty".to_owned(),
+        [] => format!(
+            "{}: nothing waits for the next mount, and the recovery folder is empty",
+            shown(state_dir)
+        ),
         lines => lines.join("\n"),
     }
 }
@@ -98,6 +103,8 @@ fn of_kept(kept: &Kept) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use mount::{Change, Left, WaitingChange, Working};
 
     use super::page;
@@ -133,8 +140,10 @@ mod tests {
                       rename y to z\\n\n\
                     the next mount of s3://b/ at http://store:9000 carries out what was changed there:\n  \
                       write attributes of 2 names in the top folder";
-        assert_eq!(page(&left, &[]), want);
-        let nothing = page(&Left::default(), &[]);
-        assert_eq!(nothing, "nothing waits for the next mount, and the recovery folder is empty");
+        let dir = Path::new("/state");
+        assert_eq!(page(&left, &[], dir), want);
+        let nothing = page(&Left::default(), &[], dir);
+        let want = "/state: nothing waits for the next mount, and the recovery folder is empty";
+        assert_eq!(nothing, want);
     }
 }

@@ -1,13 +1,15 @@
 //! The page that people read. Pure.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use base::printable;
 use mount::{
-    CostStatus, CredentialsStatus, ReadOnly, Status, StoreStatus, TimesStatus, TuningStatus,
-    UploadState,
+    CostStatus, CredentialsStatus, InFlightStatus, ReadOnly, Status, StoreStatus, TimesStatus,
+    TuningStatus, UploadState,
 };
 
+use crate::cmd::in_flight::{call, request};
 use crate::plain::shown;
 use crate::units::{
     show_bytes, show_count, show_millis, show_money, show_plural, show_rate, show_time,
@@ -16,11 +18,18 @@ use crate::units::{
 /// Files that are named; the rest is counted, and `--json` has more.
 const UPLOADS_SHOWN: usize = 10;
 
+/// Calls and requests that are named; `--json` has more.
+const WAITING_SHOWN: usize = 5;
+
+/// With less there is nothing to see: every call waits for a moment.
+const WAITING_SECS_MIN: f64 = 1.0;
+
 /// What a mount says of itself.
 pub(super) fn page(status: &Status, dir: &Path) -> String {
     let mut lines = head(status, dir);
     lines.push(String::new());
     lines.extend(uploads(status));
+    lines.extend(waiting(&status.in_flight));
     lines.extend(disk(status));
     lines.push(entry("reads", &hits(status)));
     let now = &status.throughput;
@@ -49,7 +58,7 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
 fn head(status: &Status, dir: &Path) -> Vec<String> {
     let mut lines = vec![format!(
         "{} on {}: {}, mounted for {} by process {}",
-        printable(&status.source),
+        source(status),
         shown(dir),
         status.health.word(),
         show_time(status.mounted_secs),
@@ -57,6 +66,11 @@ fn head(status: &Status, dir: &Path) -> Vec<String> {
     )];
     lines.extend(status.health_why.iter().map(|why| format!("  ! {}", printable(why))));
     lines
+}
+
+/// What is mounted: the URL that was given, or all buckets.
+fn source(status: &Status) -> Cow<'_, str> {
+    if status.source == "all" { "all buckets".into() } else { printable(&status.source) }
 }
 
 fn uploads(status: &Status) -> Vec<String> {
@@ -96,8 +110,31 @@ fn uploads(status: &Status) -> Vec<String> {
     lines
 }
 
+/// Calls and requests that have waited for a moment, oldest first.
+fn waiting(in_flight: &InFlightStatus) -> Vec<String> {
+    let calls = in_flight.calls.iter().filter(|call| WAITING_SECS_MIN <= call.secs);
+    let calls: Vec<String> = calls.take(WAITING_SHOWN).map(call).collect();
+    let requests = in_flight.requests.iter().filter(|request| WAITING_SECS_MIN <= request.secs);
+    let requests: Vec<String> = requests.take(WAITING_SHOWN).map(request).collect();
+    let mut lines = Vec::new();
+    for (name, what, count, shown) in [
+        ("calls", "call", in_flight.calls_count, calls),
+        ("requests", "request", in_flight.requests_count, requests),
+    ] {
+        if shown.is_empty() {
+            continue;
+        }
+        lines.push(entry(name, &format!("{} waiting", show_plural(count, what))));
+        lines.extend(shown.iter().map(|line| entry("", line)));
+    }
+    lines
+}
+
 fn disk(status: &Status) -> Vec<String> {
     let cache = &status.cache;
+    if cache.error.is_some() {
+        return vec![entry("cache", &format!("nothing is known of {}", shown(&cache.dir)))];
+    }
     let mut lines = vec![entry(
         "cache",
         &format!(
@@ -194,10 +231,16 @@ fn cost(cost: &CostStatus) -> String {
 }
 
 fn tuning(tuning: &TuningStatus) -> String {
+    // While all buckets are mounted, and none was used yet, there is nothing to measure.
+    let at_a_time = match tuning.requests_at_a_time {
+        0 => String::new(),
+        requests => format!(
+            "{requests} requests and {} small uploads at a time, ",
+            tuning.small_uploads_at_a_time
+        ),
+    };
     format!(
-        "{} requests and {} small uploads at a time, {} read ahead, parts of {}, up to {} in memory",
-        tuning.requests_at_a_time,
-        tuning.small_uploads_at_a_time,
+        "{at_a_time}{} read ahead, parts of {}, up to {} in memory",
         show_bytes(tuning.read_window_bytes),
         show_bytes(tuning.part_bytes),
         show_bytes(tuning.memory_limit_bytes)

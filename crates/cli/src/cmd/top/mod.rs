@@ -28,7 +28,7 @@ const SIZE_ELSE: Size = Size { columns: 100, rows: 40 };
 
 #[derive(Debug, Args)]
 #[command(after_help = "Keys:\n  \
-    tab, left, right   files, requests, calls, uploads, cache\n  \
+    tab, left, right   files, requests, calls, waiting, uploads, cache\n  \
     up, down           scroll\n  \
     p                  pause or resume\n  \
     ?                  help\n  \
@@ -47,7 +47,7 @@ pub(crate) struct TopArgs {
 
 pub(crate) fn run(args: &TopArgs) -> Result<ExitCode> {
     let dir = match &args.dir {
-        Some(dir) => dir.clone(),
+        Some(dir) => mount::mounted_dir(dir),
         None => only_mount()?,
     };
     if args.once {

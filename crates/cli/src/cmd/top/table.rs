@@ -1,10 +1,11 @@
 //! The lines of the lower part: what is looked at, a line each. Pure.
 
 use base::printable;
-use mount::{Live, TimesStatus, UploadState};
+use mount::{InFlightStatus, Live, TimesStatus, UploadState};
 
 use super::canvas::Look;
 use super::view::Tab;
+use crate::cmd::in_flight::{call, request};
 use crate::plain::shown;
 use crate::units::{
     show_bytes, show_count, show_millis, show_money, show_plural, show_rate, show_time,
@@ -18,7 +19,7 @@ pub(super) struct Line {
 }
 
 const HELP: [&str; 7] = [
-    "tab, left, right   files, requests, calls, uploads, cache",
+    "tab, left, right   files, requests, calls, waiting, uploads, cache",
     "up, down           scroll",
     "p                  pause or resume",
     "?                  toggle this help",
@@ -39,6 +40,7 @@ pub(super) fn lines(live: &Live, tab: Tab) -> Vec<Line> {
         Tab::Files => files(live),
         Tab::Requests => times("request", &status.requests),
         Tab::Calls => times("call", &status.calls),
+        Tab::Waiting => waiting(&status.in_flight),
         Tab::Uploads => uploads(live),
         Tab::Cache => cache(live),
     }
@@ -81,6 +83,19 @@ fn times(what: &str, kinds: &[TimesStatus]) -> Vec<Line> {
         line(row([&kind.kind, &show_count(kind.count), &p50, &p99, &max, &cost]))
     }));
     lines
+}
+
+/// Calls and requests that have no answer yet, oldest first.
+fn waiting(in_flight: &InFlightStatus) -> Vec<Line> {
+    let InFlightStatus { calls_count, requests_count, calls, requests, .. } = in_flight;
+    let counts = format!(
+        "  {} and {} waiting",
+        show_plural(*calls_count, "call"),
+        show_plural(*requests_count, "request")
+    );
+    let calls = calls.iter().map(|waiting| line(format!("  {}", call(waiting))));
+    let requests = requests.iter().map(|waiting| line(format!("  {}", request(waiting))));
+    [title(counts)].into_iter().chain(calls).chain(requests).collect()
 }
 
 fn uploads(live: &Live) -> Vec<Line> {

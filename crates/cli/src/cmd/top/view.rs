@@ -7,6 +7,7 @@ pub(super) enum Tab {
     Files,
     Requests,
     Calls,
+    Waiting,
     Uploads,
     Cache,
 }
@@ -34,14 +35,15 @@ pub(super) enum Change {
 }
 
 impl Tab {
-    pub(super) const ALL: [Tab; 5] =
-        [Tab::Files, Tab::Requests, Tab::Calls, Tab::Uploads, Tab::Cache];
+    pub(super) const ALL: [Tab; 6] =
+        [Tab::Files, Tab::Requests, Tab::Calls, Tab::Waiting, Tab::Uploads, Tab::Cache];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Tab::Files => "files",
             Tab::Requests => "requests",
             Tab::Calls => "calls",
+            Tab::Waiting => "waiting",
             Tab::Uploads => "uploads",
             Tab::Cache => "cache",
         }

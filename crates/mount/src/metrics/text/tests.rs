@@ -10,7 +10,7 @@ use super::{Dialect, text};
 use crate::health::Health;
 use crate::samples::Rates;
 use crate::status::{
-    CacheStatus, CostStatus, CredentialsStatus, Status, TimesStatus, TuningStatus,
+    CacheStatus, CostStatus, CredentialsStatus, InFlightStatus, Status, TimesStatus, TuningStatus,
 };
 
 #[test]
@@ -58,6 +58,23 @@ fn buckets_grow_up_to_the_count() {
         r#"_count{kind="get"} 3"#,
     ] {
         assert!(text.contains(&format!("\n{name}{line}\n")), "{line} in {text}");
+    }
+}
+
+#[test]
+fn calls_in_flight_are_gauges() {
+    let text = text(&status(), &metrics(), Dialect::Plain);
+    for line in ["oldest_call_seconds 2.5", "calls_in_flight 3", "oldest_request_seconds 0"] {
+        assert!(text.contains(&format!("\nquayfs_{line}\n")), "{line} in {text}");
+    }
+}
+
+#[test]
+fn unknown_cache_has_no_figures() {
+    let cache = CacheStatus::unknown(PathBuf::from("/state"), "gone".to_owned());
+    let text = text(&Status { cache, ..status() }, &metrics(), Dialect::Plain);
+    for name in ["cached_bytes", "disk_free_bytes", "recovery_files"] {
+        assert!(!text.contains(&format!("\nquayfs_{name} ")), "{name} in {text}");
     }
 }
 
@@ -143,8 +160,14 @@ fn status() -> Status {
             disk_free_bytes: 5,
             disk_total_bytes: 50,
             recovery_files: 6,
+            error: None,
         },
         hit_ratio: Some(0.5),
+        in_flight: InFlightStatus {
+            oldest_call_secs: 2.5,
+            calls_count: 3,
+            ..InFlightStatus::default()
+        },
         throughput: Rates::default(),
         requests: vec![TimesStatus {
             kind: "get".into(),
