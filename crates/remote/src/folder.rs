@@ -5,6 +5,7 @@
 //! folder; [`place`] says where. A folder without anything in it is the object `folder/`.
 //! Symbolic links and special files are neither shown nor followed nor replaced.
 
+mod below;
 mod disk;
 mod fault;
 mod find;

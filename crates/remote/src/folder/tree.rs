@@ -1,14 +1,15 @@
 //! File calls below one folder that cannot lead out of it.
 //!
-//! Every path is resolved by the kernel below the folder's descriptor, and no symbolic link is
-//! followed: a link is not an object, and what lies behind it is not ours.
+//! Every path is resolved below the folder's descriptor, and no symbolic link is followed: a link is
+//! not an object, and what lies behind it is not ours.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::below::open_below;
 use super::fault::Outcome;
 
 /// A folder of the disk, held open.
@@ -49,10 +50,7 @@ impl Tree {
         let path = if path.is_empty() { b"." } else { path };
         // Group and others as the umask allows: the folder may be shared by several users.
         let mode = if flags.contains(OFlags::CREATE) { Mode::from(0o666) } else { Mode::empty() };
-        let resolve =
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        rustix::io::retry_on_intr(|| rustix::fs::openat2(&self.root, path, flags, mode, resolve))
+        open_below(&self.root, path, flags, mode)
     }
 
     /// What is at `path`, a link itself and not what it points to.
