@@ -227,7 +227,7 @@ fn tell_mounted(config: &Config, changes: Changes, mounted: &Mounted) {
     tracing::info!(
         source = config.location.to_string(),
         dir = %config.dir.display(),
-        version = env!("CARGO_PKG_VERSION"),
+        version = crate::version::VERSION,
         pid = std::process::id(),
         mode = if changes == Changes::Refused { "ro" } else { "rw" },
         commit = match config.commit {
