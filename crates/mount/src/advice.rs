@@ -90,11 +90,14 @@ fn details(source: &remote::Error) -> String {
     }
     let op = source.op;
     let words = cut(&said.to_string());
-    match said.trouble {
-        Trouble::NoCredentials | Trouble::Unreachable | Trouble::WebPage | Trouble::Untrusted => {
-            format!("\n  details: {op}: {words}")
-        }
-        _ => format!("\n  the store's answer to {}: {words}", op.to_uppercase()),
+    let is_without_answer = matches!(
+        said.trouble,
+        Trouble::NoCredentials | Trouble::Unreachable | Trouble::WebPage | Trouble::Untrusted
+    );
+    if is_without_answer {
+        format!("\n  details: {op}: {words}")
+    } else {
+        format!("\n  the store's answer to {}: {words}", op.to_uppercase())
     }
 }
 
@@ -168,15 +171,13 @@ pub(crate) fn silent(endpoint: Option<&str>, seconds: u64) -> Advice {
 }
 
 fn of_folder(path: &str, kind: ErrorKind) -> Advice {
-    match kind {
-        ErrorKind::NotFound => {
-            Advice::new(format!("there is no folder {}", brief(path)), "create it first")
-        }
-        ErrorKind::Denied => Advice::new(
-            format!("this user may not read the folder {}", brief(path)),
-            "check its owner and mode",
-        ),
-        _ => Advice::new(format!("the folder {} cannot be used", brief(path)), ""),
+    let path = brief(path);
+    if kind == ErrorKind::NotFound {
+        Advice::new(format!("there is no folder {path}"), "create it first")
+    } else if kind == ErrorKind::Denied {
+        Advice::new(format!("this user may not read the folder {path}"), "check its owner and mode")
+    } else {
+        Advice::new(format!("the folder {path} cannot be used"), "")
     }
 }
 
@@ -361,7 +362,7 @@ fn wrong_credentials(location: &Location, trouble: Trouble) -> Advice {
             "the session token is not valid",
             "check AWS_SESSION_TOKEN: it goes with one access key of one store; unset it if the access key needs none",
         ),
-        _ => Advice::new(
+        (Location::S3 { .. } | Location::Folder(_) | Location::All, _) => Advice::new(
             "the store does not accept these credentials",
             "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or --aws-profile), and the machine's \
              clock",

@@ -186,11 +186,7 @@ pub(crate) async fn assemble(
     };
     // What was listed before those were finished may be of the past.
     let is_as_listed = (names_left, uploads_left) == (Left::Nothing, Left::Nothing);
-    let is_new = is_empty && is_as_listed;
-    check_no_object(config, (limit.as_ref(), is_new)).await?;
-    if is_new && !config.location.prefix().is_empty() {
-        notices.push(Notice::EmptyPrefix(config.location.clone()));
-    }
+    check_no_object(config, (limit.as_ref(), is_empty && is_as_listed), notices).await?;
     Ok(Assembled {
         vfs,
         recall,
@@ -463,7 +459,7 @@ async fn check_readable(
             let location = config.location.clone();
             let seconds = (patience * 3 / 2).as_secs();
             let advice = advice::silent(endpoint(config), seconds);
-            return Err(Error::Remote { location, advice, failed: source });
+            return Err(Error::Remote { location, advice: Box::new(advice), failed: source });
         }
     };
     listed.map_err(|source| explained(config, source))
@@ -503,13 +499,17 @@ fn tells_refusals(location: &Location) -> bool {
 async fn check_no_object(
     config: &Config,
     (remote, is_empty): (&dyn Remote, bool),
+    notices: &mut Vec<Notice>,
 ) -> Result<(), Error> {
     let name = config.location.prefix().strip_suffix('/').filter(|_| is_empty);
     let Some(name) = name else { return Ok(()) };
     match remote.head(&Key::from(name)).await {
         Ok(Meta { size: 1.., .. }) => Err(Error::NotAFolder(config.location.clone())),
         // Whatever else is wrong is found out by what is done in the folder.
-        Ok(_) | Err(_) => Ok(()),
+        Ok(_) | Err(_) => {
+            notices.push(Notice::EmptyPrefix(config.location.clone()));
+            Ok(())
+        }
     }
 }
 
@@ -522,7 +522,7 @@ pub(crate) fn explained(config: &Config, source: remote::Error) -> Error {
         return Error::NotAFolder(location);
     }
     let advice = advice(&location, endpoint(config), &source);
-    Error::Remote { location, advice, failed: Box::new(source) }
+    Error::Remote { location, advice: Box::new(advice), failed: Box::new(source) }
 }
 
 /// Where the store of `config` is, if that is not the cloud's own place.

@@ -17,7 +17,7 @@ pub enum Error {
         /// What cannot be used.
         location: Location,
         /// What is wrong, and what to do.
-        advice: Advice,
+        advice: Box<Advice>,
         /// What failed. The message has its words already, so it is not a source of this error.
         failed: Box<remote::Error>,
     },
