@@ -143,8 +143,9 @@ struct Brief<'a>(&'a Request<'a>);
 
 impl fmt::Debug for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Request::Write { ino, fh, offset, data } = self.0 {
-            return write!(f, "Write {{ {ino:?}, {fh:?}, {offset}, {} bytes }}", data.len());
+        if let Request::Write { ino, fh, offset, data, direct } = self.0 {
+            let how = if *direct { ", direct" } else { "" };
+            return write!(f, "Write {{ {ino:?}, {fh:?}, {offset}, {} bytes{how} }}", data.len());
         }
         self.0.fmt(f)
     }

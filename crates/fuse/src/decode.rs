@@ -165,7 +165,9 @@ impl<'a> Parts<'a> {
             Opcode::Write => {
                 let (offset, size) = (fixed.u64()?, fixed.u32()?);
                 let data = rest.bytes(usize::try_from(size).ok()?)?;
-                (Request::Write { ino, fh, offset, data }, Shape::Written)
+                // The kernel names the owner of locks only in a write that passes its page cache.
+                let direct = fixed.u32()? & WRITE_LOCKOWNER != 0;
+                (Request::Write { ino, fh, offset, data, direct }, Shape::Written)
             }
             Opcode::Release => (Request::Release { ino, fh }, Shape::Done),
             Opcode::Fsync => {
@@ -205,6 +207,9 @@ impl<'a> Parts<'a> {
         })
     }
 }
+
+/// `FUSE_WRITE_LOCKOWNER`.
+const WRITE_LOCKOWNER: u32 = 1 << 1;
 
 /// `FUSE_GETATTR_FH`.
 const GETATTR_FH: u32 = 1;
@@ -267,7 +272,7 @@ fn access(flags: i32) -> Access {
 mod tests {
     use base::{Errno, Ino, Timestamp};
 
-    use super::{Message, decode};
+    use super::{Message, WRITE_LOCKOWNER, decode};
     use crate::service::{Request, SetTime};
     use crate::wire::{Header, Opcode};
 
@@ -296,6 +301,21 @@ mod tests {
         assert!(
             matches!(message, Message::Ask("write", Request::Write { data, .. }, _) if data.len() == 100)
         );
+    }
+
+    #[test]
+    fn write_is_direct_if_it_passes_the_page_cache() {
+        const FROM_PAGES: u32 = 1;
+        for (flags, want) in [(0, false), (FROM_PAGES, false), (WRITE_LOCKOWNER, true)] {
+            let mut fixed = [0u8; 40];
+            fixed[20..24].copy_from_slice(&flags.to_ne_bytes());
+            let Message::Ask(_, Request::Write { direct, .. }, _) =
+                decode(&header(16), &fixed, &[])
+            else {
+                panic!("it is a write");
+            };
+            assert_eq!(direct, want, "{flags:#b}");
+        }
     }
 
     #[test]

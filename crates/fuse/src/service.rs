@@ -80,8 +80,8 @@ pub enum Request<'a> {
     Create { parent: Ino, name: &'a [u8], mode: u32, umask: u32, access: Access, flags: i32 },
     /// `read`.
     Read { ino: Ino, fh: HandleId, offset: u64, size: u32 },
-    /// `write`.
-    Write { ino: Ino, fh: HandleId, offset: u64, data: &'a [u8] },
+    /// `write`; `direct` if it passes the page cache, and no page is locked until its answer.
+    Write { ino: Ino, fh: HandleId, offset: u64, data: &'a [u8], direct: bool },
     /// One `close` of one descriptor; there may be many for one open, and none that matter.
     Flush { ino: Ino, fh: HandleId, lock_owner: u64 },
     /// The last descriptor and mapping of an open are gone.

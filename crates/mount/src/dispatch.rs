@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, Clock, Errno, FileKind, HandleId, Ino, Name, NameError, Timestamp};
+use base::{ByteRange, Clock, Errno, FileKind, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
 use namespace::{NewNode, Owner, RenameMode, SetAttr, SetId, Special, XattrMode};
 use tokio::runtime::Handle;
-use vfs::{Fallocate, Growth, Opened, Pages, Plus, Privilege, Seek, Space, Vfs};
+use vfs::{Fallocate, Growth, Opened, Pages, Place, Plus, Privilege, Seek, Space, Vfs, WriteMode};
 
 use crate::answer::{answer, told};
 use crate::process::{Processes, is_killed};
@@ -124,7 +124,10 @@ impl Dispatch {
             Request::Read { fh, offset, size, .. } => {
                 answer(runtime, async move { Ok(Reply::Data(vfs.read(fh, offset, size).await?)) })
             }
-            Request::Write { fh, offset, data, .. } => self.write(caller, fh, offset, data),
+            Request::Write { fh, offset, data, direct, .. } => {
+                let mode = if direct { WriteMode::Direct } else { WriteMode::Buffered };
+                self.write(caller, (fh, offset), data, mode)
+            }
             Request::Flush { fh, .. } => {
                 let closer = self.processes.of(caller.pid);
                 answer(runtime, async move { done(vfs.flush(fh, closer).await) })
@@ -250,22 +253,23 @@ impl Dispatch {
     }
 
     /// The data is the request's: only what has to wait takes a copy.
-    fn write(&self, caller: Caller, fh: HandleId, offset: u64, data: &[u8]) -> Answer {
+    fn write(&self, caller: Caller, to: Place, data: &[u8], mode: WriteMode) -> Answer {
+        let (fh, _) = to;
         if caller.uid != ROOT && self.vfs.has_set_id(fh) {
             let (vfs, data) = (Arc::clone(&self.vfs), data.to_vec());
             return answer(&self.runtime, async move {
                 Arc::clone(&vfs).clear_set_id_of(fh).await?;
-                Ok(Reply::Written(vfs.write(fh, offset, data).await?))
+                Ok(Reply::Written(vfs.write(to, data, mode).await?))
             });
         }
-        if let Some(written) = self.vfs.try_write(fh, offset, data) {
+        if let Some(written) = self.vfs.try_write(to, data, mode) {
             if let (Ok(written), false) = (&written, self.vfs.has_room()) {
                 return self.when_there_is_room(caller, *written);
             }
             return Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)));
         }
         let (vfs, data) = (Arc::clone(&self.vfs), data.to_vec());
-        answer(&self.runtime, async move { Ok(Reply::Written(vfs.write(fh, offset, data).await?)) })
+        answer(&self.runtime, async move { Ok(Reply::Written(vfs.write(to, data, mode).await?)) })
     }
 
     /// The answer to a write that is done, when there is room for more. Who is killed meanwhile does not

@@ -1,10 +1,12 @@
 //! `vfs::Kernel` over the FUSE session.
 
+use std::io;
 use std::os::fd::AsFd;
 
-use base::{ByteRange, Ino};
+use base::Ino;
 use fuse::{Mounted, Notifier, Passthrough};
 use store::BackingFile;
+use vfs::PageRange;
 
 use crate::tag::Tag;
 
@@ -61,10 +63,11 @@ impl vfs::Kernel for FuseKernel {
         }
     }
 
-    fn write_back(&self, ino: Ino, range: ByteRange) {
-        // It writes dirty pages before it drops them.
-        if let Err(error) = self.link.notifier.inval_inode_range(self.tag.outer(ino), range) {
-            tracing::debug!(%ino, %error, "the kernel does not write back");
+    fn drop_pages(&self, ino: Ino, pages: PageRange) -> io::Result<()> {
+        let (notifier, outer) = (&self.link.notifier, self.tag.outer(ino));
+        match pages {
+            PageRange::All => notifier.inval_inode(outer),
+            PageRange::Of(range) => notifier.inval_inode_range(outer, range),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the big tests share: real servers, real mounts, slow links, other people's clients, and
 //! checks on our own source.
 
+mod aio;
 mod bucket;
 mod clouds;
 mod command;
@@ -31,6 +32,7 @@ mod server;
 mod tls;
 pub mod wait;
 
+pub use aio::AsyncWrites;
 pub use bucket::{Bucket, Object};
 pub use clouds::{Cloud, Emulator};
 pub use command::{Finished, run, text};

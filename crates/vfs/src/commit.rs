@@ -413,7 +413,7 @@ impl Vfs {
         let mut state = file.state.write();
         let published = Published { key: target.key.clone(), version: version.clone(), size };
         let identity = self.namespace.publish(file.ino(), published);
-        self.inodes.pages_published(file.ino(), &identity);
+        self.inodes.with_page_cache(file.ino(), |cache| cache.publish(&identity));
         state.overwrite = Overwrite::Yields;
         match self.store.adopt(staged, sealed, &identity)? {
             Adopted::Clean(cached) => {

@@ -27,6 +27,8 @@ pub(crate) struct Handle {
     pub(crate) lent: Option<Arc<BackingFile>>,
     /// What it counts as in the file's I/O.
     pub(crate) kind: Kind,
+    /// [Drops](crate::page_cache::PageCache::drops) of pages when it was opened.
+    pub(crate) drops_seen: u64,
     /// When it was opened, on the monotonic clock.
     pub(crate) opened: Duration,
     /// Whether somebody has begun to close it, and nothing was done by it since. There may be no other close to come:

@@ -6,6 +6,8 @@ use std::collections::hash_map::Entry;
 use base::Ino;
 use parking_lot::Mutex;
 
+use crate::page_cache::PageCache;
+
 /// Counts references to inode numbers: the kernel's lookups, and our open files.
 #[derive(Debug, Default)]
 pub(crate) struct Inodes {
@@ -16,19 +18,7 @@ pub(crate) struct Inodes {
 #[derive(Debug, Default)]
 struct Record {
     references: u64,
-    pages: Pages,
-}
-
-/// What the kernel's page cache may hold of a file.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Pages {
-    /// Nothing that may be used.
-    #[default]
-    Stale,
-    /// What was written through it, over what it had.
-    Written,
-    /// Bytes of this version only.
-    Of(Vec<u8>),
+    page_cache: PageCache,
 }
 
 /// What is left after references were given back.
@@ -64,40 +54,13 @@ impl Inodes {
         self.table.lock().contains_key(&ino)
     }
 
-    /// The file is opened through the page cache, for the bytes `identity`. Returns whether the
-    /// cache may keep what it has, because it is of just those bytes.
-    pub(crate) fn pages_opened(&self, ino: Ino, identity: &[u8]) -> bool {
-        let mut table = self.table.lock();
-        let Some(record) = table.get_mut(&ino) else { return false };
-        let kept = record.pages == Pages::Of(identity.to_vec());
-        record.pages = Pages::Of(identity.to_vec());
-        kept
-    }
-
-    /// The file is opened through the page cache, for bytes that are being written through it.
-    /// Returns whether the cache may keep what it has.
-    pub(crate) fn pages_written(&self, ino: Ino) -> bool {
-        let mut table = self.table.lock();
-        let Some(record) = table.get_mut(&ino) else { return false };
-        let kept = record.pages != Pages::Stale;
-        record.pages = Pages::Written;
-        kept
-    }
-
-    /// What was written is the version `identity` now.
-    pub(crate) fn pages_published(&self, ino: Ino, identity: &[u8]) {
-        if let Some(record) = self.table.lock().get_mut(&ino)
-            && record.pages != Pages::Stale
-        {
-            record.pages = Pages::Of(identity.to_vec());
-        }
-    }
-
-    /// The bytes change without the page cache seeing it from now on.
-    pub(crate) fn pages_bypassed(&self, ino: Ino) {
-        if let Some(record) = self.table.lock().get_mut(&ino) {
-            record.pages = Pages::Stale;
-        }
+    /// Calls `look` with what is known of the kernel's page cache of `ino`, if anyone refers to it.
+    pub(crate) fn with_page_cache<T>(
+        &self,
+        ino: Ino,
+        look: impl FnOnce(&mut PageCache) -> T,
+    ) -> Option<T> {
+        self.table.lock().get_mut(&ino).map(|record| look(&mut record.page_cache))
     }
 }
 
@@ -116,36 +79,5 @@ mod tests {
         assert!(inodes.knows(Ino(5)));
         assert_eq!(inodes.give_back(Ino(5), 1), Left::None);
         assert!(!inodes.knows(Ino(5)));
-    }
-
-    #[test]
-    fn pages_are_kept_for_the_same_bytes_only() {
-        let inodes = Inodes::default();
-        inodes.refer(Ino(5));
-        assert!(!inodes.pages_opened(Ino(5), b"v1"));
-        assert!(inodes.pages_opened(Ino(5), b"v1"));
-        assert!(!inodes.pages_opened(Ino(5), b"v2"));
-        inodes.pages_bypassed(Ino(5));
-        assert!(!inodes.pages_opened(Ino(5), b"v2"));
-    }
-
-    #[test]
-    fn pages_follow_what_is_written_through_them() {
-        let inodes = Inodes::default();
-        inodes.refer(Ino(5));
-        assert!(!inodes.pages_opened(Ino(5), b"v1"));
-        assert!(inodes.pages_written(Ino(5)));
-        inodes.pages_published(Ino(5), b"v2");
-        assert!(inodes.pages_opened(Ino(5), b"v2"));
-    }
-
-    #[test]
-    fn publishing_does_not_revive_pages_that_were_bypassed() {
-        let inodes = Inodes::default();
-        inodes.refer(Ino(5));
-        inodes.pages_opened(Ino(5), b"v1");
-        inodes.pages_bypassed(Ino(5));
-        inodes.pages_published(Ino(5), b"v2");
-        assert!(!inodes.pages_opened(Ino(5), b"v2"));
     }
 }

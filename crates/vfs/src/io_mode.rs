@@ -171,6 +171,19 @@ impl IoMode {
         };
     }
 
+    /// Whether reads go through the page cache now.
+    pub(crate) fn is_cached(&self) -> bool {
+        matches!(self, IoMode::Cached { .. })
+    }
+
+    /// Whether the page cache may get bytes while an open writes past it: another open, or its mapping, reads there.
+    pub(crate) fn fills_pages_beside_a_writer(&self) -> bool {
+        match self {
+            IoMode::Idle | IoMode::Passthrough { .. } => false,
+            IoMode::Cached { opens } | IoMode::Direct { opens, .. } => 1 < *opens,
+        }
+    }
+
     /// Whether the kernel reads the backing file itself now.
     pub(crate) fn is_passthrough(&self) -> bool {
         matches!(self, IoMode::Passthrough { .. })

@@ -1,6 +1,7 @@
 //! `Kernel`: what we ask of the kernel, as a trait, so that tests need none.
 
 use std::fmt::Debug;
+use std::io;
 
 use base::{ByteRange, Ino};
 use store::BackingFile;
@@ -11,14 +12,24 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// privileges do not allow it.
     fn register(&self, file: &BackingFile) -> Option<Box<dyn Backing>>;
 
-    /// Has what was written to `range` of `ino` through a mapping sent to us, as writes. Waits for
-    /// their answers: never to be called where those would wait for the caller.
-    fn write_back(&self, ino: Ino, range: ByteRange);
+    /// Drops what the page cache has of `ino`. What was written to it through a mapping comes to us before, as
+    /// writes, and what is being read into it after. Waits for the answers to all of these: never to be called where
+    /// one of them would wait for the caller.
+    fn drop_pages(&self, ino: Ino, pages: PageRange) -> io::Result<()>;
 
     /// Has the attributes of `ino` asked for again. Never waits.
     fn attr_changed(&self, ino: Ino) {
         let _ = ino;
     }
+}
+
+/// Pages of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageRange {
+    /// All of them.
+    All,
+    /// Those that hold some of these bytes.
+    Of(ByteRange),
 }
 
 /// A backing file that the kernel knows; given back on drop.

@@ -22,6 +22,7 @@ use crate::kernel::Kernel;
 use crate::last::Last;
 use crate::limit::DirtyLimit;
 use crate::neighbours::Beside;
+use crate::page_cache::DROPS_MAX;
 use crate::reopened::Again;
 use crate::waiting::{Later, PendingLimit, Relief};
 use crate::xattr_names::TrustedXattrs;
@@ -104,6 +105,8 @@ pub struct Vfs {
     pub(crate) ending: Arc<tokio::sync::RwLock<()>>,
     /// Whether the kernel takes the store's backing files, once that is known.
     pub(crate) takes_backing: OnceLock<bool>,
+    /// For drops of pages.
+    pub(crate) dropping: Arc<tokio::sync::Semaphore>,
     kernel: OnceLock<Arc<dyn Kernel>>,
 }
 
@@ -193,6 +196,7 @@ impl Vfs {
             unheard: Mutex::default(),
             left: Mutex::default(),
             takes_backing: OnceLock::new(),
+            dropping: Arc::new(tokio::sync::Semaphore::new(DROPS_MAX)),
             kernel: OnceLock::new(),
         });
         let users = Arc::downgrade(&vfs);

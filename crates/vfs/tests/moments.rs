@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use namespace::RenameMode;
-use quayfs_vfs::{Access, Recovered, Vfs};
+use quayfs_vfs::{Access, Recovered, Vfs, WriteMode};
 use remote::Key;
 use remote::fake::{Fake, Op};
 use store::Store;
@@ -86,7 +86,7 @@ impl World {
     }
 
     async fn write(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
-        self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap();
+        self.vfs().write((handle, offset), bytes.to_vec(), WriteMode::Buffered).await.unwrap();
     }
 
     /// A file that was written and closed.

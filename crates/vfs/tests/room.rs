@@ -3,7 +3,7 @@
 mod world;
 
 use futures::FutureExt;
-use quayfs_vfs::{Access, DirtyLimit};
+use quayfs_vfs::{Access, DirtyLimit, WriteMode};
 use remote::fake::{Fake, Op};
 use remote::{ErrorKind, Key, Metadata, PartCopies};
 use world::{KIB, MEMORY, MIB, PART, World, killed, pattern, store_with};
@@ -24,7 +24,11 @@ async fn who_has_written_too_much_waits_until_a_file_that_was_closed_is_uploaded
     let gate = world.bucket.hold(Op::Put);
     let closing = tokio::spawn(world.vfs().flush(closed, world::ME));
     gate.arrived(1).await;
-    let written = world.vfs.try_write(handle, 0, &pattern(MIB - PART)).unwrap().unwrap();
+    let written = world
+        .vfs
+        .try_write((handle, 0), &pattern(MIB - PART), WriteMode::Buffered)
+        .unwrap()
+        .unwrap();
     assert!(u64::from(written) == MIB - PART && !world.vfs.has_room());
     let vfs = world.vfs();
     let mut waiting = Box::pin(vfs.wait_for_room());
@@ -120,7 +124,11 @@ async fn a_full_disk_gets_room_from_what_was_uploaded_while_the_file_was_written
     syncing.await.unwrap().unwrap();
     let gate = world.bucket.hold(Op::UploadComplete);
     world.disk.full_after(0);
-    let writing = tokio::spawn(world.vfs().write(handle, 20 * MIB + 6, b" more".to_vec()));
+    let writing = tokio::spawn(world.vfs().write(
+        (handle, 20 * MIB + 6),
+        b" more".to_vec(),
+        WriteMode::Buffered,
+    ));
     gate.arrived(1).await;
     world.disk.heal();
     drop(gate);
@@ -141,7 +149,8 @@ async fn a_full_disk_gets_room_from_the_file_that_is_about_to_be_written_on() {
     world.write(handle, 0, &want).await;
     world.vfs().fsync(handle).await.unwrap();
     world.disk.full_after(0);
-    let written = world.vfs().write(handle, 20 * MIB, b" more".to_vec()).await;
+    let written =
+        world.vfs().write((handle, 20 * MIB), b" more".to_vec(), WriteMode::Buffered).await;
     assert_eq!(written.unwrap(), 5);
     assert!(world.disk_bytes() < 10 * MIB, "{} bytes on the disk", world.disk_bytes());
     world.disk.heal();
@@ -166,7 +175,9 @@ async fn a_full_disk_takes_nothing_from_a_replaced_file_through_a_new_one_with_t
     assert!(world.read(new, 0, MIB).await == old);
     let writer = world.create("a").await;
     world.disk.full_after(0);
-    assert!(world.vfs().write(writer, 0, b"no room".to_vec()).await.is_err());
+    assert!(
+        world.vfs().write((writer, 0), b"no room".to_vec(), WriteMode::Buffered).await.is_err()
+    );
     world.disk.heal();
     assert!(world.bucket.remove(&Key::from("f")));
     for handle in [replaced, new] {

@@ -70,6 +70,7 @@ mod secrets;
 mod settings;
 mod shared_cache;
 mod slides;
+mod stale_pages;
 mod system;
 mod top;
 mod tree_model;

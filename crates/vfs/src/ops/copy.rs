@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::{Errno, HandleId};
 
 use crate::errno::{Error, Result};
+use crate::page_cache::WriteMode;
 use crate::vfs::Vfs;
 
 /// How much is in memory at a time.
@@ -50,12 +51,13 @@ impl Vfs {
         if bytes.is_empty() {
             return Ok(0);
         }
-        match self.try_write(to.0, to.1, &bytes) {
+        // The kernel drops the pages of what is copied to.
+        match self.try_write(to, &bytes, WriteMode::Buffered) {
             Some(written) => {
                 self.wait_for_room().await;
                 written
             }
-            None => Arc::clone(self).write(to.0, to.1, bytes).await,
+            None => Arc::clone(self).write(to, bytes, WriteMode::Buffered).await,
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::file::{Bytes, File, Named, Overwrite, State};
 use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Kind, Lent, Opening, Otherwise, Whole};
+use crate::kernel::PageRange;
+use crate::page_cache::{Content as PageContent, Dropped, Fit, PageCache};
 use crate::vfs::Vfs;
 
 /// An open file, and how the kernel is to read and write it.
@@ -28,7 +30,7 @@ pub struct Opened {
 /// Where the reads and writes of an open go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// Through the page cache, which holds other bytes of this file or none.
+    /// Through the page cache, after the kernel has dropped what it has of this file.
     Anew,
     /// Through the page cache, which may keep what it has of this file.
     Keep,
@@ -58,6 +60,25 @@ const ENTER_TRIES_MAX: usize = 100;
 const MAKER_DELAY: Duration = Duration::from_millis(1);
 const MAKER_LOOKS_MAX: usize = 50;
 
+/// Tries to drop stale pages before an open leaves that to the kernel: writes past the page cache may keep coming.
+const DROP_TRIES_MAX: usize = 3;
+
+/// Pages of a file that are older than its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StalePages {
+    /// The open has to wait until they are dropped.
+    HoldUp,
+    /// The kernel drops them after the answer, and other opens may see them until then.
+    KernelDrops,
+}
+
+/// Result of an attempt to open.
+enum Attempt {
+    Opened(Opened),
+    /// Stale pages hold it up.
+    Stale,
+}
+
 /// The process that opens, and whether the name had to be free.
 pub(crate) type Opener = (u32, bool);
 
@@ -70,7 +91,7 @@ impl Vfs {
         }
         let file = self.enter(ino).await?;
         self.wait_for_maker(&file).await;
-        let opened = match self.open_entered(&file, (access, Opening::Found), opener) {
+        let opened = match self.open_found(&file, access, opener).await {
             Ok(opened) => opened,
             Err(error) => {
                 self.files.leave(&file);
@@ -84,6 +105,39 @@ impl Vfs {
             self.check_restored(ino, opened).await?;
         }
         Ok(opened)
+    }
+
+    /// Opens `file`, which has a name already, and drops stale pages before.
+    async fn open_found(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        access: Access,
+        opener: u32,
+    ) -> Result<Opened> {
+        let how = (access, Opening::Found);
+        for _ in 0..DROP_TRIES_MAX {
+            match self.open_entered(file, how, opener, StalePages::HoldUp)? {
+                Attempt::Opened(opened) => return Ok(opened),
+                Attempt::Stale => match self.drop_pages(file, PageRange::All).await {
+                    Dropped::All => {}
+                    Dropped::Some => break,
+                },
+            }
+        }
+        self.open_at_once(file, how, opener)
+    }
+
+    /// Opens `file`, and leaves stale pages to the kernel.
+    fn open_at_once(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        how: (Access, Opening),
+        opener: u32,
+    ) -> Result<Opened> {
+        match self.open_entered(file, how, opener, StalePages::KernelDrops)? {
+            Attempt::Opened(opened) => Ok(opened),
+            Attempt::Stale => unreachable!("stale pages hold nothing up"),
+        }
     }
 
     /// Waits until the kernel is known to have taken the answer to who made `file`, or has had long enough:
@@ -146,7 +200,9 @@ impl Vfs {
         };
         self.inodes.refer(ino);
         file.touch(entry.attr.mtime);
-        let opened = match self.open_entered(&file, (access, Opening::Made), opener) {
+        // Of another file that had this number.
+        self.inodes.with_page_cache(ino, PageCache::bypass);
+        let opened = match self.open_at_once(&file, (access, Opening::Made), opener) {
             Ok(opened) => opened,
             Err(error) => {
                 let unlinked = self.namespace.unlink(parent, &name).await;
@@ -276,12 +332,14 @@ impl Vfs {
         file: &Arc<File>,
         (access, opening): (Access, Opening),
         opener: u32,
-    ) -> Result<Opened> {
+        stale: StalePages,
+    ) -> Result<Attempt> {
         let mut state = file.state.write();
         if access.writes() {
             self.check_writable(file, state.name)?;
         }
-        let pages = self.answer(file, &mut state, (access, opening))?;
+        let pages = self.answer(file, &mut state, (access, opening), stale)?;
+        let Some(pages) = pages else { return Ok(Attempt::Stale) };
         let lent = match (&state.bytes, pages, access) {
             (Bytes::Staged { staged, .. }, Pages::BackingSeen(_), Access::ReadWrite) => {
                 let lent = staged.passthrough();
@@ -294,46 +352,59 @@ impl Vfs {
         }
         let (file_too, kind, opened) = (Arc::clone(file), pages.kind(), self.clock.monotonic());
         let closes = AtomicBool::new(false);
-        let handle = Handle { file: file_too, access, opener, lent, kind, opened, closes };
+        let drops_seen = self.inodes.with_page_cache(file.ino(), |cache| cache.drops());
+        let drops_seen = drops_seen.unwrap_or_default();
+        let handle =
+            Handle { file: file_too, access, opener, lent, kind, drops_seen, opened, closes };
         // Still under the guard: who restores the file sees that somebody may write it.
         let handle = self.handles.add_file(handle);
         drop(state);
         if access.writes() {
             self.begins_to_hold(file);
         }
-        Ok(Opened { handle, pages })
+        Ok(Attempt::Opened(Opened { handle, pages }))
     }
 
-    /// Decides how the kernel does this open's I/O, and notes it.
+    /// Decides how the kernel does this open's I/O, and notes it; `None` if stale pages hold it up.
     fn answer(
         &self,
         file: &File,
         state: &mut State,
         (access, opening): (Access, Opening),
-    ) -> Result<Pages> {
+        stale: StalePages,
+    ) -> Result<Option<Pages>> {
         let (here, whole) = self.whole_file(state);
         let otherwise = match state.io.choose((access, opening), here) {
             Choice::Cached => Otherwise::Cached,
             Choice::Direct => Otherwise::Direct,
-            Choice::Join => return self.on_backing(file, state, (access, None)),
+            Choice::Join => return self.on_backing(file, state, (access, None)).map(Some),
             Choice::Begin(otherwise) => {
                 match self.begin_on_backing(file, state, (access, whole))? {
-                    Some(pages) => return Ok(pages),
+                    Some(pages) => return Ok(Some(pages)),
                     None => otherwise,
                 }
             }
         };
         if otherwise == Otherwise::Direct {
-            self.inodes.pages_bypassed(file.ino());
             state.io.open_direct();
-            return Ok(Pages::Seen);
+            // Only the mapping of another open than that of who writes fills pages.
+            let is_filled = state.io.fills_pages_beside_a_writer();
+            let spoil = if is_filled { PageCache::pass } else { PageCache::bypass };
+            self.inodes.with_page_cache(file.ino(), spoil);
+            return Ok(Some(Pages::Seen));
         }
-        state.io.open_cached();
-        let kept = match &state.bytes {
-            Bytes::Clean(download) => self.inodes.pages_opened(file.ino(), download.identity()),
-            Bytes::Staged { .. } => self.inodes.pages_written(file.ino()),
+        let content = match &state.bytes {
+            Bytes::Clean(download) => PageContent::Version(download.identity()),
+            Bytes::Staged { .. } => PageContent::Staged,
         };
-        Ok(if kept { Pages::Keep } else { Pages::Anew })
+        let fit = self.inodes.with_page_cache(file.ino(), |cache| cache.open(content));
+        let pages = match (fit.unwrap_or(Fit::Stale), stale) {
+            (Fit::Keep, _) => Pages::Keep,
+            (Fit::Stale, StalePages::KernelDrops) => Pages::Anew,
+            (Fit::Stale, StalePages::HoldUp) => return Ok(None),
+        };
+        state.io.open_cached();
+        Ok(Some(pages))
     }
 
     /// The first open on the backing file; `None` if the kernel does not take it, or if it is not ours alone
@@ -357,7 +428,7 @@ impl Vfs {
             opened => opened?,
         };
         self.metrics.add(Counter::PassthroughOpens, 1);
-        self.inodes.pages_bypassed(file.ino());
+        self.inodes.with_page_cache(file.ino(), PageCache::bypass);
         Ok(Some(pages))
     }
 
@@ -405,6 +476,7 @@ impl Vfs {
         let note = self.note_of(file, state.name, "")?;
         let cached = download.cached().ok_or(Error::Call(Errno::ENOSPC))?;
         let staged = self.store.stage(&note, Base::Take(Arc::clone(cached)))?;
+        self.inodes.with_page_cache(file.ino(), |cache| cache.edit(download.identity()));
         state.bytes = Bytes::Staged { staged, base: None };
         Ok(())
     }
@@ -431,6 +503,7 @@ impl Vfs {
         let bytes = cached.size();
         let note = self.note_of(file, state.name, "")?;
         let staged = self.store.stage(&note, Base::Over { cached, bytes })?;
+        self.inodes.with_page_cache(file.ino(), |cache| cache.edit(download.identity()));
         let base = Some(Arc::clone(download).into());
         state.bytes = Bytes::Staged { staged, base };
         Ok(())

@@ -7,6 +7,7 @@ use store::Seek;
 
 use crate::errno::{Error, Result};
 use crate::file::{Bytes, File};
+use crate::kernel::PageRange;
 use crate::vfs::Vfs;
 
 /// A hole is looked at again when the kernel has written back what a mapping has in it; who writes
@@ -24,7 +25,7 @@ impl Vfs {
         if self.handles.is_mappable(&file) {
             for _ in 0..LOOKS_MAX {
                 let Some(hole) = hole_of(&file, from, found, seek)? else { break };
-                self.write_back(&file, hole).await?;
+                self.drop_pages(&file, PageRange::Of(hole)).await;
                 let again = seek_here(&file, from, seek)?;
                 if again == found {
                     break;
@@ -33,14 +34,6 @@ impl Vfs {
             }
         }
         found.ok_or(Error::Call(Errno::ENXIO))
-    }
-
-    /// Has what mappings have in `hole` written to us.
-    async fn write_back(&self, file: &File, hole: ByteRange) -> Result<()> {
-        let Some(kernel) = self.kernel().map(Arc::clone) else { return Ok(()) };
-        let ino = file.ino();
-        let done = self.runtime.spawn_blocking(move || kernel.write_back(ino, hole)).await;
-        Ok(done.map_err(|_| transfer::Error::Stopped)?)
     }
 }
 

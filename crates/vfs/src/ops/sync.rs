@@ -25,6 +25,7 @@ impl Vfs {
         // Before it looks at the bytes: what is cut from now on may not be among those.
         handle.closes.store(true, Ordering::SeqCst);
         handle.file.goes_on();
+        self.settle_pages(&handle).await;
         if handle.opener == closer {
             self.close(&handle.file).await?;
             self.take_back_at_close(&handle.file);
@@ -39,6 +40,7 @@ impl Vfs {
     /// What was written so far is in the bucket when this returns.
     pub async fn fsync(self: Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.file(handle)?;
+        self.settle_pages(&handle).await;
         self.commit(&handle.file).await?;
         handle.file.check_not_lost()
     }

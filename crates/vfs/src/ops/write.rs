@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use base::{ByteRange, Errno, HandleId};
+use base::{ByteRange, Errno};
 use namespace::SetAttr;
 use store::Outcome;
 
 use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite};
+use crate::kernel::PageRange;
+use crate::ops::copy::Place;
+use crate::page_cache::{PageCache, WriteMode};
 use crate::vfs::Vfs;
 
 /// What came of a write.
@@ -19,6 +22,17 @@ enum Here {
     Needs(ByteRange),
     /// The file is published to make room: writers wait for that.
     Held,
+    /// The page cache may hold old bytes of it after the write, which then have to be dropped.
+    Beside,
+}
+
+/// Whether pages can be dropped after a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    /// They cannot: that takes waiting.
+    Stay,
+    /// They will be.
+    WillGo,
 }
 
 /// What came of a truncation.
@@ -38,16 +52,17 @@ impl Vfs {
     /// [`Vfs::write`] is to be called with a copy.
     ///
     /// Who has written is to [wait](Vfs::wait_for_room) if there is [no room](Vfs::has_room) for more.
-    pub fn try_write(&self, handle: HandleId, offset: u64, bytes: &[u8]) -> Option<Result<u32>> {
+    pub fn try_write(&self, to: Place, bytes: &[u8], mode: WriteMode) -> Option<Result<u32>> {
+        let (handle, offset) = to;
         let handle = match self.handles.file(handle) {
             Ok(handle) if handle.access.writes() => handle,
             Ok(_) => return Some(Err(Error::Call(Errno::EBADF))),
             Err(error) => return Some(Err(error)),
         };
         handle.goes_on();
-        match self.write_here(&handle.file, offset, bytes) {
+        match self.write_here(&handle.file, (offset, bytes), (mode, Pages::Stay)) {
             Ok(Here::Written) => Some(Ok(written(bytes))),
-            Ok(Here::Unprepared | Here::Needs(_) | Here::Held) => None,
+            Ok(Here::Unprepared | Here::Needs(_) | Here::Held | Here::Beside) => None,
             // Uploads may make room.
             Err(error) if error.is_full() => None,
             Err(error) => Some(Err(error)),
@@ -55,19 +70,19 @@ impl Vfs {
     }
 
     /// Writes `bytes` at `offset`, all of them.
-    pub async fn write(
-        self: Arc<Self>,
-        handle: HandleId,
-        offset: u64,
-        bytes: Vec<u8>,
-    ) -> Result<u32> {
+    pub async fn write(self: Arc<Self>, to: Place, bytes: Vec<u8>, mode: WriteMode) -> Result<u32> {
+        let (handle, offset) = to;
         let handle = self.handles.file(handle)?;
         handle.goes_on();
         let file = Arc::clone(&handle.file);
         for _ in 0..WRITE_TRIES_MAX {
-            let step = match self.write_here(&file, offset, &bytes) {
-                Ok(Here::Written) => {
+            let step = match self.write_here(&file, (offset, &bytes), (mode, Pages::WillGo)) {
+                Ok(wrote @ (Here::Written | Here::Beside)) => {
                     let written = written(&bytes);
+                    let range = ByteRange::at(offset, u64::from(written));
+                    if let (Here::Beside, Some(range)) = (wrote, range) {
+                        self.drop_pages(&file, PageRange::Of(range)).await;
+                    }
                     // Who waits holds no memory.
                     drop(bytes);
                     self.wait_for_room().await;
@@ -147,8 +162,13 @@ impl Vfs {
     }
 
     /// Writes if nothing is in the way; the state's guard keeps the bytes from becoming clean ones
-    /// meanwhile.
-    fn write_here(&self, file: &Arc<File>, offset: u64, bytes: &[u8]) -> Result<Here> {
+    /// meanwhile, and readers from opening it before they can be told of pages that have become old.
+    fn write_here(
+        &self,
+        file: &Arc<File>,
+        (offset, bytes): (u64, &[u8]),
+        (mode, pages): (WriteMode, Pages),
+    ) -> Result<Here> {
         self.check_size(offset, bytes.len())?;
         file.goes_on();
         let Ok(_in) = file.gate.try_read() else { return Ok(Here::Held) };
@@ -157,6 +177,10 @@ impl Vfs {
             Bytes::Staged { staged, .. } if file.is_announced() => staged,
             Bytes::Staged { .. } | Bytes::Clean(_) => return Ok(Here::Unprepared),
         };
+        let is_beside = mode == WriteMode::Direct && state.io.fills_pages_beside_a_writer();
+        if is_beside && pages == Pages::Stay {
+            return Ok(Here::Beside);
+        }
         match staged.write(offset, bytes)? {
             Outcome::Needs(range) => Ok(Here::Needs(range)),
             Outcome::Done => {
@@ -164,7 +188,10 @@ impl Vfs {
                 file.reaches(offset + bytes.len() as u64);
                 file.touch(self.clock.wall());
                 self.grew(file, offset + bytes.len() as u64);
-                Ok(Here::Written)
+                if mode == WriteMode::Direct && state.io.is_cached() {
+                    self.inodes.with_page_cache(file.ino(), PageCache::pass);
+                }
+                Ok(if is_beside { Here::Beside } else { Here::Written })
             }
         }
     }

@@ -22,7 +22,7 @@ use store::{CacheLimit, Store};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions, errno};
+use vfs::{Access, Commit, DirtyLimit, Last, Vfs, VfsOptions, WriteMode, errno};
 
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
 pub(crate) const NODE: NewNode = NewNode { mode: 0o644, owner: OWNER };
@@ -228,7 +228,7 @@ impl World {
     }
 
     pub(crate) async fn write(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
-        self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap();
+        self.vfs().write((handle, offset), bytes.to_vec(), WriteMode::Buffered).await.unwrap();
     }
 
     pub(crate) async fn close(&self, handle: HandleId) {

@@ -6,6 +6,7 @@
 mod again;
 mod crashes;
 mod names;
+mod pages;
 mod replaced;
 mod rig;
 mod writing;

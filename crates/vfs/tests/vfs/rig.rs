@@ -1,12 +1,13 @@
 //! A file system over a bucket in memory, a store on the real disk, and a kernel that only takes notes.
 
 use quayfs_vfs as vfs;
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use base::{Budget, ByteRange, Errno, Ino, ManualClock, Metrics, Name, Rng, Share};
+use base::{Budget, Errno, Ino, ManualClock, Metrics, Name, Rng, Share};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner};
 use remote::fake::{Fake, Op};
@@ -14,7 +15,9 @@ use remote::{Key, Metadata, Remote, Retry, RetryOptions};
 use store::{BackingFile, CacheLimit, Store};
 use tokio::runtime::Handle;
 use transfer::{Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
-use vfs::{Access, Backing, Commit, DirtyLimit, Kernel, Last, Vfs, VfsOptions, errno};
+use vfs::{
+    Access, Backing, Commit, DirtyLimit, Kernel, Last, PageRange, Vfs, VfsOptions, WriteMode, errno,
+};
 
 pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const OWNER: Owner = Owner { uid: 7, gid: 7 };
@@ -24,8 +27,22 @@ pub(crate) const ME: u32 = 100;
 pub(crate) const CHILD: u32 = 101;
 
 #[derive(Debug, Default)]
-struct Notes {
+pub(crate) struct Notes {
     registered: AtomicU32,
+    dropped: Mutex<Vec<PageRange>>,
+    refuses_to_drop: AtomicBool,
+}
+
+impl Notes {
+    /// The pages that were dropped since the last look.
+    pub(crate) fn dropped(&self) -> Vec<PageRange> {
+        std::mem::take(&mut self.dropped.lock().unwrap())
+    }
+
+    /// It drops no pages from now on.
+    pub(crate) fn refuse_to_drop(&self) {
+        self.refuses_to_drop.store(true, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -42,11 +59,22 @@ impl Kernel for Notes {
         Some(Box::new(Registered(1 + self.registered.fetch_add(1, Ordering::Relaxed))))
     }
 
-    fn write_back(&self, _ino: Ino, _range: ByteRange) {}
+    fn drop_pages(&self, _ino: Ino, pages: PageRange) -> io::Result<()> {
+        if self.refuses_to_drop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("it does not want to"));
+        }
+        self.dropped.lock().unwrap().push(pages);
+        Ok(())
+    }
 }
 
 /// A file system over `bucket` whose state folder is `dir`.
-fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
+fn file_system(
+    bucket: &Fake,
+    dir: &Path,
+    clock: Arc<ManualClock>,
+    kernel: &Arc<Notes>,
+) -> Arc<Vfs> {
     let metrics = Arc::new(Metrics::new());
     let options = store::Options { dir: dir.to_owned(), cache: CacheLimit::Bytes(1 << 30) };
     let store = Store::open(options, clock.clone(), Arc::clone(&metrics)).unwrap();
@@ -109,13 +137,15 @@ fn file_system(bucket: &Fake, dir: &Path, clock: Arc<ManualClock>) -> Arc<Vfs> {
         Handle::current(),
         options,
     );
-    vfs.attach(Arc::new(Notes::default()));
+    let kernel: Arc<dyn Kernel> = kernel.clone();
+    vfs.attach(kernel);
     vfs
 }
 
 pub(crate) struct World {
     pub(crate) bucket: Fake,
     pub(crate) vfs: Arc<Vfs>,
+    pub(crate) kernel: Arc<Notes>,
     clock: Arc<ManualClock>,
     dir: tempfile::TempDir,
 }
@@ -127,8 +157,9 @@ impl World {
 
     fn over(bucket: Fake, dir: tempfile::TempDir) -> World {
         let clock = Arc::new(ManualClock::default());
-        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock));
-        World { bucket, vfs, clock, dir }
+        let kernel = Arc::new(Notes::default());
+        let vfs = file_system(&bucket, dir.path(), Arc::clone(&clock), &kernel);
+        World { bucket, vfs, kernel, clock, dir }
     }
 
     pub(crate) fn vfs(&self) -> Arc<Vfs> {
@@ -168,9 +199,13 @@ impl World {
     }
 
     pub(crate) async fn write(&self, handle: base::HandleId, offset: u64, bytes: &[u8]) {
-        let written = match self.vfs.try_write(handle, offset, bytes) {
+        self.write_as(WriteMode::Buffered, (handle, offset), bytes).await;
+    }
+
+    pub(crate) async fn write_as(&self, mode: WriteMode, to: vfs::Place, bytes: &[u8]) {
+        let written = match self.vfs.try_write(to, bytes, mode) {
             Some(written) => written.unwrap(),
-            None => self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap(),
+            None => self.vfs().write(to, bytes.to_vec(), mode).await.unwrap(),
         };
         assert_eq!(written as usize, bytes.len());
     }
@@ -178,7 +213,7 @@ impl World {
     /// Dies while `handle` is being synced, once `puts` of its tries have come to the store and all
     /// but the last of them went through. What comes after the death finds the same state folder.
     pub(crate) async fn die_while_syncing(self, handle: base::HandleId, puts: usize) -> Grave {
-        let World { bucket, vfs, clock: _, dir } = self;
+        let World { bucket, vfs, kernel: _, clock: _, dir } = self;
         let gate = bucket.hold(Op::Put);
         let syncing = tokio::spawn(Arc::clone(&vfs).fsync(handle));
         gate.let_through(puts - 1);

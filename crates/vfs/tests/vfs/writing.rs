@@ -3,7 +3,7 @@
 use base::{ByteRange, Errno, Ino, Timestamp};
 use namespace::SetAttr;
 use quayfs_vfs as vfs;
-use quayfs_vfs::{Access, Fallocate, Growth, Pages, Seek};
+use quayfs_vfs::{Access, Fallocate, Growth, Pages, Seek, WriteMode};
 use remote::fake::Op;
 use remote::{Key, Metadata};
 
@@ -214,7 +214,7 @@ async fn a_whole_clean_file_is_the_kernels_to_read_and_a_writer_joins_it() {
     let ino = world.lookup("a").await;
     let open = |access| world.open(ino, access);
     let cold = open(Access::Read).await;
-    assert_eq!(cold.pages, Pages::Anew);
+    assert_eq!(cold.pages, Pages::Keep);
     let bytes = world.vfs().read(cold.handle, 0, 300_000).await.unwrap();
     assert!(bytes == vec![1; 300_000]);
 
@@ -278,7 +278,7 @@ async fn who_waits_for_bytes_gets_them_although_a_writer_takes_them_first() {
     let (vfs, first) = (world.vfs(), read(writer));
     let writing = tokio::spawn(async move {
         let read = first.await.unwrap();
-        vfs.write(writer, 299_999, b"new".to_vec()).await.unwrap();
+        vfs.write((writer, 299_999), b"new".to_vec(), WriteMode::Buffered).await.unwrap();
         read
     });
     let readers: Vec<_> = (0..10).map(|_| tokio::spawn(read(writer))).collect();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use base::{Budget, Clock, HandleId, Ino, ManualClock, Metrics, Name, Rng, Share};
 use bytes::Bytes;
 use namespace::{Bucket, BucketOptions, NewNode, Owner, RenameMode, Returns, SetAttr};
-use quayfs_vfs::{Access, Commit, DirtyLimit, Last, Recovered, Result, Vfs, VfsOptions};
+use quayfs_vfs::{Access, Commit, DirtyLimit, Last, Recovered, Result, Vfs, VfsOptions, WriteMode};
 use remote::fake::Fake;
 use remote::{Key, Naming, PartCopies, PartNumbers, Personality, Remote, Retry, RetryOptions};
 use store::{CacheLimit, Faults, Store};
@@ -146,9 +146,13 @@ impl World {
     }
 
     pub(crate) async fn write(&self, handle: HandleId, offset: u64, bytes: &[u8]) {
-        let written = match self.vfs.try_write(handle, offset, bytes) {
+        let written = match self.vfs.try_write((handle, offset), bytes, WriteMode::Buffered) {
             Some(written) => written.unwrap(),
-            None => self.vfs().write(handle, offset, bytes.to_vec()).await.unwrap(),
+            None => self
+                .vfs()
+                .write((handle, offset), bytes.to_vec(), WriteMode::Buffered)
+                .await
+                .unwrap(),
         };
         assert_eq!(written as usize, bytes.len());
     }
