@@ -91,15 +91,12 @@ impl PageCache {
             (Pages::Of(of), Content::Version(version)) if **of == *version => return Fit::Keep,
             (Pages::Of(_) | Pages::Written, Content::Version(_)) => None,
         };
-        match next {
-            Some(next) => {
-                self.pages = next;
-                Fit::Keep
-            }
-            None => {
-                self.pass();
-                Fit::Stale
-            }
+        if let Some(next) = next {
+            self.pages = next;
+            Fit::Keep
+        } else {
+            self.pass();
+            Fit::Stale
         }
     }
 

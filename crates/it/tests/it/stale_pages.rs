@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use testkit::{AsyncWrites, Mount, Plan, Scratch, close, is_long, read_at, write_new};
@@ -79,7 +79,7 @@ fn check(mount: &Mount, case: &Case, time: Duration) {
         }
         // Also where this one fails.
         let _ends = Ends(&is_over);
-        let begun = Instant::now();
+        let begun = testkit::now();
         let mut rounds = 0;
         while begun.elapsed() < time {
             rounds += 1;
