@@ -40,25 +40,24 @@ fn hint(error: &clap::Error, arguments: &[String]) -> Option<String> {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let argument = text(ContextKind::InvalidArg)?;
-            let name = argument.split(['=', ' ']).next().unwrap_or(argument).to_ascii_lowercase();
-            if SECRETS.contains(&name.as_str()) {
-                return Some(ON_SECRETS.to_owned());
-            }
-            let is_of_run = arguments.first().is_some_and(|command| command == "run");
-            let url = arguments.get(1).filter(|url| url.contains("://"))?;
-            (is_of_run && !argument.starts_with('-'))
-                .then(|| format!("write -- before the command: quayfs run {url} -- {argument}"))
+    let kind = error.kind();
+    if kind == ErrorKind::UnknownArgument {
+        let argument = text(ContextKind::InvalidArg)?;
+        let name = argument.split(['=', ' ']).next().unwrap_or(argument).to_ascii_lowercase();
+        if SECRETS.contains(&name.as_str()) {
+            return Some(ON_SECRETS.to_owned());
         }
-        ErrorKind::InvalidSubcommand => {
-            let command = text(ContextKind::InvalidSubcommand)?;
-            let dir = arguments.get(1).map_or("DIR", String::as_str);
-            let is_url = command.contains("://");
-            is_url.then(|| format!("to mount it: quayfs mount {command} {dir}"))
-        }
-        _ => None,
+        let is_of_run = arguments.first().is_some_and(|command| command == "run");
+        let url = arguments.get(1).filter(|url| url.contains("://"))?;
+        (is_of_run && !argument.starts_with('-'))
+            .then(|| format!("write -- before the command: quayfs run {url} -- {argument}"))
+    } else if kind == ErrorKind::InvalidSubcommand {
+        let command = text(ContextKind::InvalidSubcommand)?;
+        let dir = arguments.get(1).map_or("DIR", String::as_str);
+        let is_url = command.contains("://");
+        is_url.then(|| format!("to mount it: quayfs mount {command} {dir}"))
+    } else {
+        None
     }
 }
 

@@ -414,9 +414,9 @@ mod tests {
         ProviderError { code, message, request_id: Some("18D0".to_owned()), trouble }
     }
 
-    fn told(url: &str, endpoint: Option<&str>, source: remote::Error) -> String {
+    fn told(url: &str, endpoint: Option<&str>, source: &remote::Error) -> String {
         let location = Location::parse(url).unwrap();
-        super::told(&location, &advice(&location, endpoint, &source), &source)
+        super::told(&location, &advice(&location, endpoint, source), source)
     }
 
     /// The first line is `want`, and each line is short.
@@ -491,7 +491,7 @@ mod tests {
             ("s3://lab", none, Trouble::Denied, "these credentials may not list this bucket"),
             ("s3://lab", none, Trouble::Other, "the store refused a request (SomeCode)"),
         ] {
-            check(&told(url, endpoint, failed(trouble)), want);
+            check(&told(url, endpoint, &failed(trouble)), want);
         }
     }
 
@@ -534,7 +534,7 @@ mod tests {
         ] {
             let source = failed(Trouble::NoCredentials);
             let source = source.because_of_login(login, said(Trouble::NoCredentials));
-            check(&told("s3://lab", None, source), want);
+            check(&told("s3://lab", None, &source), want);
         }
     }
 
@@ -545,7 +545,7 @@ mod tests {
         for trouble in
             [Trouble::NoBucket, Trouble::Unreachable, Trouble::WebPage, Trouble::Untrusted]
         {
-            let told = told(&url, Some(&endpoint), failed(trouble));
+            let told = told(&url, Some(&endpoint), &failed(trouble));
             check(&told, "");
             let longest = told.lines().map(|line| line.chars().count()).max();
             assert!(longest < Some(500), "{told}");
@@ -573,8 +573,8 @@ mod tests {
         let nothing =
             ProviderError { code: "NoCredentials".to_owned(), ..said(Trouble::NoCredentials) };
         let source = remote::Error::new(ErrorKind::Denied, "list", &Key::from("")).because(nothing);
-        assert!(!told("s3://lab", None, source).contains("own words"));
+        assert!(!told("s3://lab", None, &source).contains("own words"));
         let source = failed(Trouble::Denied);
-        assert!(told("s3://lab", None, source).contains("the store's answer to LIST: SomeCode: "));
+        assert!(told("s3://lab", None, &source).contains("the store's answer to LIST: SomeCode: "));
     }
 }

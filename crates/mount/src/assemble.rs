@@ -135,8 +135,7 @@ pub(crate) async fn assemble(
     let Provider { remote: provider, identified, learned } =
         provider(config, (&clock, &rng)).await?;
     let knowledge = Knowledge::recall(&store, config, learned, &clock);
-    let provider = logged(config, provider, &common);
-    let (limit, traffic) = limited(provider, &clock, &metrics);
+    let (limit, traffic) = limited(logged(config, provider, &common), &clock, &metrics);
     // Who waits at a terminal wants to hear soon that nothing answers.
     let patience = config.deadline.min(MOUNT_PATIENCE);
     let checked = repeated(config, (Arc::clone(&limit) as _, patience), &traffic, &clock, &metrics);
@@ -503,14 +502,12 @@ async fn check_no_object(
 ) -> Result<(), Error> {
     let name = config.location.prefix().strip_suffix('/').filter(|_| is_empty);
     let Some(name) = name else { return Ok(()) };
-    match remote.head(&Key::from(name)).await {
-        Ok(Meta { size: 1.., .. }) => Err(Error::NotAFolder(config.location.clone())),
-        // Whatever else is wrong is found out by what is done in the folder.
-        Ok(_) | Err(_) => {
-            notices.push(Notice::EmptyPrefix(config.location.clone()));
-            Ok(())
-        }
+    // An error of this request shows again in the first operation on the folder.
+    if let Ok(Meta { size: 1.., .. }) = remote.head(&Key::from(name)).await {
+        return Err(Error::NotAFolder(config.location.clone()));
     }
+    notices.push(Notice::EmptyPrefix(config.location.clone()));
+    Ok(())
 }
 
 /// The error that says what is wrong with the store of `config`, and what to do about it.

@@ -16,6 +16,9 @@ use super::given::Flags;
 use super::merge::{Given, Layer, Origin, merge};
 use super::table::{self, Setting};
 
+/// A configuration file, and what is in it; `None` if it does not exist.
+type FileAt = (PathBuf, Option<File>);
+
 /// All that was said, of every bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
@@ -69,11 +72,7 @@ impl Surroundings {
     }
 
     /// Whether the user named a file, and the settings in each file, the least important first.
-    fn files(
-        &self,
-        wish: Option<&Path>,
-        settings: &[Setting],
-    ) -> Result<(bool, Vec<(PathBuf, Option<File>)>)> {
+    fn files(&self, wish: Option<&Path>, settings: &[Setting]) -> Result<(bool, Vec<FileAt>)> {
         let wish = wish.map(Path::to_owned).or_else(|| self.variable(CONFIG_VARIABLE));
         let is_named = wish.is_some();
         let paths = match wish {

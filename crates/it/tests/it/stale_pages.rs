@@ -79,7 +79,7 @@ fn check(mount: &Mount, case: &Case, time: Duration) {
         }
         // Also where this one fails.
         let _ends = Ends(&is_over);
-        let begun = testkit::now();
+        let begun = testkit::wait::now();
         let mut rounds = 0;
         while begun.elapsed() < time {
             rounds += 1;

@@ -11,7 +11,7 @@ const ALL: PageRange = PageRange::All;
 /// A file that is read through the page cache: the store has too little of it for passthrough.
 async fn cold() -> (World, Ino, Opened) {
     let world = World::new();
-    world.bucket.insert(&Key::from("a"), vec![1; 3 * MIB as usize], Metadata::new());
+    world.bucket.insert(&Key::from("a"), vec![1; 3 << 20], Metadata::new());
     let ino = world.lookup("a").await;
     let reader = world.open(ino, Access::Read).await;
     assert_eq!(reader.pages, Pages::Keep, "there are no pages");
