@@ -12,6 +12,8 @@ pub(crate) struct Times {
     pub(crate) mtime: Timestamp,
     /// Its bytes or attributes.
     pub(crate) ctime: Timestamp,
+    /// The access time, if it follows the writes.
+    pub(crate) atime: Option<Timestamp>,
 }
 
 /// Where the version is that an upload is to replace.

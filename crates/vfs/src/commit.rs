@@ -13,7 +13,7 @@ use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
 use crate::ahead::{Stopped, fits};
-use crate::aimed::{Acknowledged, Aimed, Frozen, Upto};
+use crate::aimed::{Acknowledged, Aimed, Frozen, Times, Upto};
 use crate::errno::{Error, Result};
 use crate::file::{Announced, File, Named, Overwrite, Turn};
 use crate::origin::whole_object;
@@ -283,9 +283,11 @@ impl Vfs {
     pub(crate) async fn aim(&self, file: &File, staged: &Staged) -> Result<Aimed> {
         let timing = file.timing.lock().await;
         let written = file.written();
-        let (mtime, ctime) = written.map(|times| (times.mtime, times.ctime)).unzip();
         let size = Some(staged.size());
-        let change = SetAttr { size, mtime, ctime, ..SetAttr::default() };
+        let mut change = SetAttr { size, ..SetAttr::default() };
+        if let Some(Times { mtime, ctime, atime }) = written {
+            change = SetAttr { mtime: Some(mtime), ctime: Some(ctime), atime, ..change };
+        }
         self.namespace.set_attr(file.ino(), change).await?;
         drop(timing);
         let revision = self.namespace.revision();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use base::{Attr, Ino, Timestamp};
+use namespace::SetAttr;
 use parking_lot::{Mutex, RwLock};
 use store::Staged;
 use tokio::sync::OwnedMutexGuard;
@@ -48,6 +49,9 @@ pub(crate) struct File {
     size: AtomicU64,
     /// When it was last changed here, until that is published.
     written: Mutex<Option<Times>>,
+    /// Whether the access time follows the writes: the file was made here, and no process has set the time since.
+    /// Then one time is enough for its object. Changes under the lock of `written` only.
+    atime_follows: AtomicBool,
     /// Held by who tells the names its times, or changes them there: nobody tells older ones.
     pub(crate) timing: tokio::sync::Mutex<()>,
     /// The upload that is under way.
@@ -200,6 +204,7 @@ impl File {
                 overwrite,
             }),
             written: Mutex::new(None),
+            atime_follows: AtomicBool::new(false),
             timing: tokio::sync::Mutex::default(),
             uploading: Mutex::default(),
             seals_for: Mutex::default(),
@@ -365,16 +370,30 @@ impl File {
         self.size.store(size, Ordering::Release);
     }
 
-    /// Notes the time of a write.
-    pub(crate) fn touch(&self, now: Timestamp) {
-        *self.written.lock() = Some(Times { mtime: now, ctime: now });
+    /// Notes the time at which the file is made.
+    pub(crate) fn made(&self, now: Timestamp) {
+        let mut written = self.written.lock();
+        self.atime_follows.store(true, Ordering::Relaxed);
+        *written = Some(Times { mtime: now, ctime: now, atime: Some(now) });
     }
 
-    /// Notes that attributes were changed, and the time of the last write with them if it is given.
+    /// Notes the time of a write.
+    pub(crate) fn touch(&self, now: Timestamp) {
+        let mut written = self.written.lock();
+        let atime = self.atime_follows.load(Ordering::Relaxed).then_some(now);
+        *written = Some(Times { mtime: now, ctime: now, atime });
+    }
+
+    /// Notes that attributes were changed at `now`, and the times that `change` gives.
     /// Names know the attributes; of a file with unpublished bytes they do not know the times.
-    pub(crate) fn attributes_changed(&self, mtime: Option<Timestamp>, now: Timestamp) {
-        if let Some(written) = &mut *self.written.lock() {
-            *written = Times { mtime: mtime.unwrap_or(written.mtime), ctime: now };
+    pub(crate) fn attributes_changed(&self, change: &SetAttr, now: Timestamp) {
+        let mut written = self.written.lock();
+        if change.atime.is_some() {
+            self.atime_follows.store(false, Ordering::Relaxed);
+        }
+        if let Some(times) = &mut *written {
+            let atime = if change.atime.is_some() { None } else { times.atime };
+            *times = Times { mtime: change.mtime.unwrap_or(times.mtime), ctime: now, atime };
         }
     }
 
@@ -388,6 +407,7 @@ impl File {
         let mut written = self.written.lock();
         if *written == published {
             *written = None;
+            self.atime_follows.store(false, Ordering::Relaxed);
         }
     }
 
@@ -395,8 +415,9 @@ impl File {
     pub(crate) fn overlay(&self, attr: &mut Attr) {
         self.mode_is(attr.mode);
         attr.size = self.size();
-        if let Some(Times { mtime, ctime }) = self.written() {
+        if let Some(Times { mtime, ctime, atime }) = self.written() {
             attr.mtime = mtime;
+            attr.atime = atime.unwrap_or(attr.atime);
             // Names tell of what is no change of the bytes, such as a name less.
             attr.ctime = attr.ctime.max(ctime);
         }

@@ -72,6 +72,7 @@ mod shared_cache;
 mod slides;
 mod stale_pages;
 mod system;
+mod times;
 mod top;
 mod tree_model;
 mod trees;

@@ -65,7 +65,12 @@ impl Looks {
         self.mode = foreign.mode.unwrap_or(self.mode);
         self.owner.uid = foreign.uid.unwrap_or(self.owner.uid);
         self.owner.gid = foreign.gid.unwrap_or(self.owner.gid);
-        self.with_times(foreign.mtime, foreign.atime, foreign.ctime)
+        let ctime = match (self.said, foreign.atime) {
+            // Of this program, which keeps a change time of its own elsewhere, and only if it differs.
+            (Said::Somebody, None) => foreign.ctime.or(foreign.mtime),
+            (Said::Somebody, Some(_)) | (Said::Nobody, _) => foreign.ctime,
+        };
+        self.with_times(foreign.mtime, foreign.atime, ctime)
     }
 
     /// What the attribute object says, and for the rest what was assumed.
@@ -75,7 +80,8 @@ impl Looks {
         self.mode = item.mode.unwrap_or(self.mode);
         self.owner.uid = item.uid.unwrap_or(self.owner.uid);
         self.owner.gid = item.gid.unwrap_or(self.owner.gid);
-        self.with_times(item.mtime, item.atime, item.ctime)
+        // A change time is kept only if it differs.
+        self.with_times(item.mtime, item.atime, item.ctime.or(item.mtime))
     }
 
     fn with_times(
@@ -114,13 +120,13 @@ impl Looks {
         self.atime = change.atime.unwrap_or(self.atime);
         self.mtime = change.mtime.unwrap_or(self.mtime);
         self.is_timed |= change.size.is_none() && change.mtime.is_some();
-        self.ctime = change.ctime.unwrap_or(changed);
+        self.ctime = match (change.size, change.ctime) {
+            // A time that comes with bytes may be older than a change of names or attributes since.
+            (Some(_), Some(written)) => self.ctime.max(written),
+            (None, Some(given)) => given,
+            (_, None) => changed,
+        };
         self.source = Source::Here;
-    }
-
-    /// Whether a new file was made and written, and nobody changed how it looks since.
-    pub(super) fn was_only_written(&self) -> bool {
-        self.atime == self.mtime && self.mtime == self.ctime
     }
 
     /// The names in this folder were changed here.
@@ -140,7 +146,7 @@ mod tests {
     use remote::Metadata;
 
     use super::{Looks, Said, Source};
-    use crate::Owner;
+    use crate::{Owner, SetAttr};
 
     const ASSUMED: Looks = Looks {
         mode: 0o644,
@@ -164,6 +170,33 @@ mod tests {
         assert_eq!((looks.mode, looks.owner), (0o755, Owner { uid: 1000, gid: 2 }));
         assert_eq!(looks.mtime, Timestamp { secs: 1_600_000_000, nanos: 0 });
         assert_eq!(looks.ctime, ASSUMED.ctime);
+    }
+
+    #[test]
+    fn change_time_follows_the_modification_time_where_this_program_wrote_both() {
+        let ours = [("mode", "33188"), ("uid", "1"), ("gid", "2"), ("mtime", "7")];
+        let seven = Timestamp { secs: 7, nanos: 0 };
+        for (more, want) in [
+            (vec![], seven),
+            (vec![("ctime", "9")], Timestamp { secs: 9, nanos: 0 }),
+            (vec![("atime", "8")], ASSUMED.ctime),
+        ] {
+            let pairs: Vec<_> = ours.into_iter().chain(more).collect();
+            assert_eq!(ASSUMED.with_metadata(&metadata(&pairs)).ctime, want, "{pairs:?}");
+        }
+        assert_eq!(ASSUMED.with_metadata(&metadata(&[("mtime", "7")])).ctime, ASSUMED.ctime);
+    }
+
+    #[test]
+    fn time_that_comes_with_bytes_takes_no_change_time_back() {
+        let later = Timestamp { secs: 9, nanos: 0 };
+        let mut looks = Looks { ctime: later, ..ASSUMED };
+        let earlier = Some(Timestamp { secs: 7, nanos: 0 });
+        let with_bytes = SetAttr { size: Some(1), ctime: earlier, ..SetAttr::default() };
+        looks.change(&with_bytes, ASSUMED.ctime);
+        assert_eq!(looks.ctime, later);
+        looks.change(&SetAttr { size: None, ..with_bytes }, ASSUMED.ctime);
+        assert_eq!(Some(looks.ctime), earlier, "a program or a change of attributes gives it");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use base::{Attr, Ino};
 
 use super::attributes::delay::What;
 use super::form::Form;
-use super::nodes::{Bytes, File, Kind};
+use super::nodes::Kind;
 use super::shared::Shared;
 use crate::node::without_set_id;
 use crate::{Error, ErrorKind, Result, SetAttr, SetId};
@@ -35,19 +35,13 @@ impl Shared {
                 }
             }
             let is_file = matches!(node.kind, Kind::File(_));
-            let is_new = matches!(&node.kind, Kind::File(File { bytes: Bytes::Local { .. }, .. }));
             let mode = match change.set_id {
                 SetId::Dropped if is_file => {
                     Some(without_set_id(change.mode.unwrap_or(node.looks.mode)))
                 }
                 SetId::Dropped | SetId::Kept => change.mode,
             };
-            let was_only_written = is_new && node.looks.was_only_written();
             node.looks.change(&SetAttr { mode, ..change }, now);
-            if was_only_written && change.size.is_some() {
-                // Nobody has read it yet; that it was empty for a moment is not worth remembering.
-                node.looks.atime = node.looks.mtime;
-            }
             node.attr(ino)
         };
         if change.size.is_none() {

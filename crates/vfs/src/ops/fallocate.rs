@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::{ByteRange, Errno, HandleId};
+use namespace::SetAttr;
 use store::{Growth, Outcome, Staged};
 
 use crate::errno::{Error, Result};
@@ -99,7 +100,8 @@ impl Vfs {
         match name {
             Named::Yes => self.say_time(file.ino(), now).await,
             Named::No => {
-                file.attributes_changed(Some(now), now);
+                let change = SetAttr { mtime: Some(now), ..SetAttr::default() };
+                file.attributes_changed(&change, now);
                 Ok(())
             }
         }

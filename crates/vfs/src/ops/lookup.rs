@@ -68,7 +68,7 @@ impl Vfs {
                 tracing::debug!(%ino, %error, "the time of a change cannot be said");
                 // An upload that is still to come tells it.
                 if let Some(file) = self.files.find(ino) {
-                    file.attributes_changed(Some(now), now);
+                    file.attributes_changed(&change, now);
                 }
                 Ok(())
             }
@@ -82,9 +82,11 @@ impl Vfs {
             return Ok(());
         };
         let _timing = file.timing.lock().await;
-        self.namespace.set_attr(ino, change).await?;
+        // One time for both: the names tell it after the upload, the file until then.
         let ctime = change.ctime.unwrap_or_else(|| self.clock.wall());
-        file.attributes_changed(change.mtime, ctime);
+        let change = SetAttr { ctime: Some(ctime), ..change };
+        self.namespace.set_attr(ino, change).await?;
+        file.attributes_changed(&change, ctime);
         Ok(())
     }
 

@@ -199,7 +199,7 @@ impl Vfs {
             }
         };
         self.inodes.refer(ino);
-        file.touch(entry.attr.mtime);
+        file.made(entry.attr.mtime);
         // Of another file that had this number.
         self.inodes.with_page_cache(ino, PageCache::bypass);
         let opened = match self.open_at_once(&file, (access, Opening::Made), opener) {

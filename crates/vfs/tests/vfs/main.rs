@@ -9,4 +9,5 @@ mod names;
 mod pages;
 mod replaced;
 mod rig;
+mod times;
 mod writing;
