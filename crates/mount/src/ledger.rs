@@ -100,6 +100,7 @@ fn noted<T>(written: store::Result<T>) -> Result<T, LedgerFailed> {
             | ErrorKind::Gone
             | ErrorKind::Missing
             | ErrorKind::Corrupt
+            | ErrorKind::NoDescriptor
             | ErrorKind::Io => LedgerFailed::Io,
         }
     })

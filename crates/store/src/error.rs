@@ -43,6 +43,9 @@ pub enum ErrorKind {
     /// Local bytes or records are not what they should be.
     #[error("the local copy is damaged")]
     Corrupt,
+    /// This process, or the machine, has no file descriptor left. Files that are closed give theirs back.
+    #[error("no file descriptor is left")]
+    NoDescriptor,
     /// The local disk or the database failed.
     #[error("the local disk failed")]
     Io,
@@ -60,6 +63,8 @@ impl Error {
             ErrorKind::Full
         } else if source.kind() == io::ErrorKind::UnexpectedEof {
             ErrorKind::Corrupt
+        } else if matches!(source.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+            ErrorKind::NoDescriptor
         } else {
             ErrorKind::Io
         };
@@ -80,5 +85,27 @@ impl Error {
             Some(_) | None => ErrorKind::Io,
         };
         Error { kind, op, path: path.to_owned(), source: Some(Box::new(source)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::{Error, ErrorKind};
+
+    #[test]
+    fn error_of_the_disk_is_sorted_by_what_helps() {
+        for (code, want) in [
+            (libc::ENOSPC, ErrorKind::Full),
+            (libc::EDQUOT, ErrorKind::Full),
+            (libc::EMFILE, ErrorKind::NoDescriptor),
+            (libc::ENFILE, ErrorKind::NoDescriptor),
+            (libc::EIO, ErrorKind::Io),
+        ] {
+            let error = Error::io("open", Path::new("file"), io::Error::from_raw_os_error(code));
+            assert_eq!(error.kind, want, "{code}");
+        }
     }
 }

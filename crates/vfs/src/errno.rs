@@ -35,9 +35,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same may go well later: the store was not reached, or busy.
+    /// Whether the same may go well later: the store was not reached, or busy, or the daemon had too many files open.
     pub(crate) fn may_pass(&self) -> bool {
-        errno(self) == Errno::EIO
+        matches!(errno(self), Errno::EIO | Errno::ENFILE)
     }
 
     /// Whether the store refuses it: repeats fail until a person has mended the cause.
@@ -201,6 +201,8 @@ fn of_store(kind: store::ErrorKind) -> Errno {
     match kind {
         store::ErrorKind::Full => Errno::ENOSPC,
         store::ErrorKind::Held => Errno::ETXTBSY,
+        // That of the daemon, not of the caller.
+        store::ErrorKind::NoDescriptor => Errno::ENFILE,
         store::ErrorKind::Gone
         | store::ErrorKind::Missing
         | store::ErrorKind::Corrupt

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use testkit::{append, close, noise, overwrite, read_at, wait, write_new};
 
 use crate::{TTL, errno, mounted, names};
@@ -285,4 +286,33 @@ fn the_time_of_a_file_is_that_of_its_last_write_and_does_not_jump() {
 fn times(path: &Path) -> (i64, i64) {
     let metadata = fs::metadata(path).unwrap();
     (metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// The daemon holds a descriptor for each file that is open for writing.
+#[test]
+fn create_fails_with_enfile_if_the_daemon_has_no_descriptor() {
+    let (_bucket, mount) = mounted();
+    write_new(&mount.join("before"), b"").unwrap();
+    let pid = mount.status()["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap();
+    let in_use = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
+    let limit = |current| {
+        let limit = Rlimit { current: Some(current), maximum: Some(1 << 16) };
+        prlimit(Pid::from_raw(pid), Resource::Nofile, limit).unwrap();
+    };
+    limit(in_use + 100);
+    let create = |number: u32| File::create(mount.join(format!("{number}")));
+    let mut files = Vec::new();
+    let refused = loop {
+        match create(u32::try_from(files.len()).unwrap()) {
+            Ok(file) => files.push(file),
+            refused => break errno(refused),
+        }
+        assert!(files.len() < 1000, "there is no limit");
+    };
+    assert_eq!(refused, Errno::NFILE);
+    limit(1 << 16);
+    create(1001).unwrap();
+    for file in files {
+        close(file).unwrap();
+    }
 }
