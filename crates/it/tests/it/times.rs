@@ -3,7 +3,6 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, Timestamps, XattrFlags, setxattr, statx, utimensat};
 use testkit::{Mount, close, write_new};
@@ -37,9 +36,9 @@ const CHANGES: &[(&str, Change)] = &[
     ("modification-time", |path| set_times(path, None, Some(1_000_000_001))),
     ("both-times", |path| set_times(path, Some(1_000_000_002), Some(1_000_000_003))),
     ("touched", |path| {
-        let now =
-            fs::FileTimes::new().set_modified(SystemTime::now()).set_accessed(SystemTime::now());
-        OpenOptions::new().write(true).open(path).unwrap().set_times(now).unwrap();
+        let now = || rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = Timestamps { last_access: now(), last_modification: now() };
+        utimensat(CWD, path, &times, AtFlags::empty()).unwrap();
         path.to_owned()
     }),
     ("attribute", |path| {

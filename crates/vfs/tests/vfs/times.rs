@@ -28,7 +28,7 @@ async fn apply(world: &World, ino: Ino, change: Change) {
     match change {
         Change::None => {}
         Change::Mode => {
-            drop(set(SetAttr { mode: Some(0o600), ..SetAttr::default() }).await.unwrap())
+            set(SetAttr { mode: Some(0o600), ..SetAttr::default() }).await.unwrap();
         }
         Change::Times => {
             let both = SetAttr { atime: Some(time), mtime: Some(time), ..SetAttr::default() };
