@@ -23,7 +23,7 @@ pub struct Advice {
 const LINE_CHARS_MAX: usize = 160;
 
 /// Names of others are repeated up to this length.
-const NAME_CHARS_MAX: usize = 60;
+const NAME_CHARS_MAX: usize = 48;
 
 /// Names that are listed take so much of a line.
 const LIST_CHARS_MAX: usize = 50;
@@ -551,7 +551,7 @@ mod tests {
             assert!(longest < Some(500), "{told}");
         }
         assert_eq!(brief("short"), "short");
-        assert_eq!(brief(&"ä".repeat(100)).chars().count(), 59);
+        assert_eq!(brief(&"ä".repeat(100)).chars().count(), 47);
     }
 
     #[test]

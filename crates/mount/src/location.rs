@@ -118,7 +118,8 @@ impl Location {
                 let (container, rest) = rest.split_once('@').ok_or_else(no_container)?;
                 let (host, prefix) = bucket(rest).ok_or_else(no_container)?;
                 let (account, cloud) = host.split_once('.').unwrap_or((&host[..], ""));
-                let account = named(account).ok_or_else(no_container)?;
+                let account = named(account).filter(|name| !name.contains(['@', ':']));
+                let account = account.ok_or_else(no_container)?;
                 // The public cloud may have an account of the same name, of somebody else's.
                 if !["", "dfs.core.windows.net", "blob.core.windows.net"].contains(&cloud) {
                     return Err(LocationError::OtherCloud(url.to_owned()));

@@ -302,7 +302,9 @@ mod tests {
             "metadata-ttl" | "deadline" => "7s",
             "cache-size" | "dirty-limit" | "part-size" => "7MiB",
             "memory-limit" => "70MiB",
+            "upload-limit" | "download-limit" => "7MiB",
             "cache-dir"
+            | "access-log"
             | "log-file"
             | "slow-log-file"
             | "metrics-file"
@@ -444,7 +446,7 @@ mod tests {
             ),
             (
                 Said { file: "[bucket.\"s3://other\"]\nuid = \"me\"\n", ..Said::default() },
-                "~/.config/quayfs/config.toml:2: uid: me: not a number",
+                "~/.config/quayfs/config.toml:2: uid: me: no such user in /etc/passwd; use the number that `id -u me` prints",
             ),
             (
                 Said {

@@ -101,7 +101,7 @@ mod tests {
         let named = |name: &str| all.iter().find(|setting| setting.name == name).unwrap();
 
         assert_eq!(named("cache-size").variable(), "QUAYFS_CACHE_SIZE");
-        let words = "what keeps 10 % of the disk free, or half of what is free".to_owned();
+        let words = "as much as keeps 10 % of the disk free, or half of what is free".to_owned();
         assert_eq!(named("cache-size").default, Default::Words(words));
         assert_eq!(named("aws-profile").default, Default::Words("none".to_owned()));
         assert_eq!(named("deadline").default, Default::Value("60s".into()));

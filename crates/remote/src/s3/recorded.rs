@@ -198,7 +198,7 @@ async fn a_clock_that_is_wrong_is_put_right_whichever_way_the_store_is_asked() {
     let key = Key::from("a");
     let refused = s3.delete(&key).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::Transient { retry_after: None }, "{refused}");
-    assert_eq!(refused.trouble(), Trouble::BadCredentials);
+    assert_eq!(refused.trouble(), Trouble::WrongClock);
     s3.delete(&key).await.unwrap();
     s3.head(&key).await.unwrap();
     let denied = s3.delete(&key).await.unwrap_err();

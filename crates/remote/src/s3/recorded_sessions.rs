@@ -142,7 +142,7 @@ async fn who_gets_no_session_hears_why() {
     for (answer, kind, trouble) in [
         (error("403", "AccessDenied"), ErrorKind::Denied, Trouble::Denied),
         (error("404", "NoSuchBucket"), ErrorKind::NotFound, Trouble::NoBucket),
-        (error("403", "InvalidAccessKeyId"), ErrorKind::Denied, Trouble::BadCredentials),
+        (error("403", "InvalidAccessKeyId"), ErrorKind::Denied, Trouble::UnknownKey),
         (error("503", "SlowDown"), transient, Trouble::Busy),
         (session("one", 18).replace("hush", ""), transient, Trouble::Other),
     ] {

@@ -33,8 +33,8 @@ async fn a_person_is_told_what_is_wrong() {
     let nowhere = S3Options { endpoint: Some("http://127.0.0.1:1".to_owned()), ..there.clone() };
     for (options, want) in [
         (server.options("not-there"), Trouble::NoBucket),
-        (with(wrong_key), Trouble::BadCredentials),
-        (with(wrong_secret), Trouble::BadCredentials),
+        (with(wrong_key), Trouble::UnknownKey),
+        (with(wrong_secret), Trouble::WrongSecret),
         (with(Credentials::Anonymous), Trouble::Denied),
         (with(profile), Trouble::NoCredentials),
         (nowhere, Trouble::Unreachable),

@@ -114,7 +114,7 @@ async fn what_is_held_back_waits_for_a_close_also_when_the_bucket_has_what_holds
     world.closed_in(folder, "other", b"bytes").await;
     world.bucket.fail_next(Op::Put, remote::ErrorKind::Denied);
     let left: Vec<Next> = world.vfs.drain().await.iter().map(|left| left.next).collect();
-    assert_eq!(left, [Next::TryAgain, Next::TryAgain]);
+    assert_eq!(left, [Next::Refused, Next::TryAgain]);
     for _ in 0..LOOKS {
         world.clock.advance(A_WHILE);
         tokio::task::yield_now().await;
