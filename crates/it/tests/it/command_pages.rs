@@ -52,6 +52,6 @@ fn there_is_a_page_for_every_command_that_people_see() {
     }
     let page = fs::read_to_string(folder.join("quayfs-mount.1")).unwrap();
     assert!(page.contains("\\fB\\-\\-cache\\-size <BYTES>\\fR"), "{page}");
-    assert!(page.contains("\nquayfs mount s3://my\\-bucket /mnt\n"), "{page}");
+    assert!(page.contains("\nquayfs mount s3://my\\-bucket ~/data\n"), "{page}");
     assert!(!page.contains("detach"), "{page}");
 }
