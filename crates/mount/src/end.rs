@@ -3,7 +3,7 @@
 //! The kernel has let go of the mount when this begins. A store that does not answer is asked again and again, until a
 //! second signal, the limit that the user set, or a forced unmount ends the wait. An end that no process waits for, as
 //! after `fusermount3 -u`, gives up by itself when nothing was uploaded for [`UNATTENDED_PATIENCE`]. What is then not
-//! uploaded stays in the state folder for the next mount, and the caller tells so.
+//! uploaded stays in the state folder for the next mount, and the caller tells so. Attributes alone are tried once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,8 +122,10 @@ async fn upload(
     let mut standstill = Standstill::begin(clock.monotonic(), &volumes.pending());
     loop {
         *failed = volumes.drain().await.into_all();
+        // The end does not wait for attributes alone.
+        let helps = failed.iter().any(may_pass);
         failed.extend(volumes.attributes_left());
-        if patience.is_forced.load(Ordering::Relaxed) || !failed.iter().any(may_pass) {
+        if patience.is_forced.load(Ordering::Relaxed) || !helps {
             return;
         }
         for file in failed.iter().take(TOLD_MAX) {
