@@ -468,7 +468,7 @@ fn what_is_in_the_way_of_a_task_is_told_and_not_taken_for_a_program_that_is_not_
     let (here, secret) = (("LANG", "C"), ("AWS_SECRET_ACCESS_KEY", "wrong"));
     for (work, (name, value), words) in [
         (&nowhere, here, "there is no bucket no-such-bucket"),
-        (&work, secret, "the store does not accept these credentials"),
+        (&work, secret, "the secret key does not belong to the access key"),
         (&work, here, "No such file or directory"),
         (&elsewhere, here, "it is not below"),
     ] {

@@ -142,7 +142,7 @@ fn warmed_bytes_are_hits_when_they_are_read() {
     assert!(fs::read(mount.join("file")).unwrap() == bytes);
     let status = mount.status();
     assert_eq!(status["hit_ratio"], 1.0, "{status}");
-    assert!(page(&mount).contains("100.0 % of the bytes were here already"));
+    assert!(page(&mount).contains("hit rate 100.0 %"));
     mount.umount();
 }
 
