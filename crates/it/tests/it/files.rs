@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use testkit::{append, close, noise, overwrite, read_at, wait, write_new};
 
 use crate::{TTL, errno, mounted, names};
@@ -295,8 +295,11 @@ fn create_fails_with_enfile_if_the_daemon_has_no_descriptor() {
     write_new(&mount.join("before"), b"").unwrap();
     let pid = mount.status()["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap();
     let in_use = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
+    // The daemon has our hard limit, which not even root may raise everywhere.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let most = maximum.unwrap_or(1 << 16);
     let limit = |current| {
-        let limit = Rlimit { current: Some(current), maximum: Some(1 << 16) };
+        let limit = Rlimit { current: Some(current), maximum };
         prlimit(Pid::from_raw(pid), Resource::Nofile, limit).unwrap();
     };
     limit(in_use + 100);
@@ -310,7 +313,7 @@ fn create_fails_with_enfile_if_the_daemon_has_no_descriptor() {
         assert!(files.len() < 1000, "there is no limit");
     };
     assert_eq!(refused, Errno::NFILE);
-    limit(1 << 16);
+    limit(most);
     create(1001).unwrap();
     for file in files {
         close(file).unwrap();

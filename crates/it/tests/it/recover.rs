@@ -283,7 +283,7 @@ fn a_daemon_that_a_forced_unmount_left_is_told_of_until_it_has_ended() {
     let mut umount = mount.plan().command(["umount", "--force"]);
     let said = run(umount.arg(mount.path()), WITHIN);
     said.ok();
-    for words in ["lacks 1 file (5 B)", &format!("process {pid}, still"), "recover --list"] {
+    for words in ["1 file (5 B) not uploaded", &format!("process {pid}, still"), "recover --list"] {
         assert!(said.stderr.contains(words), "{words}: {}", said.report());
     }
     let list = listed(mount.plan());
