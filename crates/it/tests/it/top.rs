@@ -52,9 +52,9 @@ fn keys_do_what_the_help_says_and_the_terminal_is_given_back() {
     let steps = [
         "see:no file is read",
         "type:?",
-        "see:passthrough",
+        "see:toggle this help",
         "type:?",
-        "gone:passthrough",
+        "gone:toggle this help",
         "type:p",
         "see:paused",
         "type:p",
