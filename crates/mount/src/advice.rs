@@ -12,9 +12,9 @@ use crate::location::Location;
 /// The problem with a store, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// What is wrong, in one short line.
+    /// The problem, in one short line.
     pub problem: String,
-    /// What to do, if the problem does not say it.
+    /// The remedy, if the problem does not name it.
     pub remedy: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Advice {
     }
 }
 
-/// What is wrong with `location`, with the store's own words below.
+/// The problem with `location`, with the store's own words below.
 pub(crate) fn told(location: &Location, advice: &Advice, source: &remote::Error) -> String {
     format!("{}: {advice}{}", brief(&location.to_string()), details(source))
 }
@@ -107,7 +107,7 @@ fn cut(words: &str) -> String {
     if cut.len() < words.len() { format!("{cut}…") } else { cut }
 }
 
-/// What to tell of `location` at `endpoint`, or at the cloud's own.
+/// The advice for `location` at `endpoint`, or at the cloud's own.
 pub(crate) fn advice(
     location: &Location,
     endpoint: Option<&str>,

@@ -36,9 +36,9 @@ pub(crate) enum Attendance {
 /// Uploads that remain at the end of a mount.
 #[derive(Debug, Default)]
 pub(crate) struct NotUploaded {
-    /// What waits in the state folder.
+    /// Uploads that wait in the state folder.
     pub(crate) pending: Pending,
-    /// What failed, and why.
+    /// Failures of the last try, with their reasons.
     pub(crate) failed: Vec<Unpublished>,
 }
 

@@ -14,11 +14,11 @@ pub enum Error {
     /// The object store.
     #[error("{}", told(location, advice, failed))]
     Remote {
-        /// What cannot be used.
+        /// The source that cannot be used.
         location: Location,
-        /// What is wrong, and what to do.
+        /// The problem, and the remedy.
         advice: Box<Advice>,
-        /// What failed. The message has its words already, so it is not a source of this error.
+        /// The failed request. The message has its words already, so it is not a source of this error.
         failed: Box<remote::Error>,
     },
     /// An object or a file, and nothing below it.

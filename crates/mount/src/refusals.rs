@@ -18,7 +18,7 @@ const DELAY: Duration = Duration::from_secs(1);
 pub(crate) struct Refused {
     /// Its bucket, such as `s3/bucket`.
     place: String,
-    /// What to tell of it.
+    /// The text for users.
     pub(crate) text: String,
 }
 

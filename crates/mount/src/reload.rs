@@ -10,7 +10,7 @@ use crate::assemble::Common;
 use crate::config::{Effect, Reconfigure, Reconfigured};
 use crate::telemetry::LogControl;
 
-/// What a reload changed.
+/// The changes that a reload made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     /// Settings that hold from now on, each with its old and its new value.

@@ -180,7 +180,7 @@ impl Report {
     }
 }
 
-/// What the state folder holds, which the disk is asked for. A folder that was moved or removed is reported as such: the
+/// The contents of the state folder, which the disk is asked for. A folder that was moved or removed is reported as such: the
 /// rest of a report tells what that has led to.
 fn cache(store: &Store, dir: PathBuf, volumes: &Volumes) -> CacheStatus {
     try_cache(store, &dir, volumes).unwrap_or_else(|error| {

@@ -28,7 +28,7 @@ pub(crate) enum Wanted {
     Serve,
     /// The usual one, which waits for uploads.
     Orderly,
-    /// One that waits for nothing.
+    /// An end that waits for nothing.
     Now,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Signals(Vec<(Meaning, Signal)>);
 pub(crate) struct Requests {
     /// The end that is wanted.
     pub(crate) end: watch::Receiver<Wanted>,
-    /// One permit for all requests to reload that were not followed yet.
+    /// A single permit for all requests to reload that were not followed yet.
     pub(crate) reload: Arc<Notify>,
 }
 
@@ -174,11 +174,11 @@ async fn heed(
 /// The `quayfs run` that a mount is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Starter {
-    /// It runs, under this number.
+    /// A running process, with this number.
     Runs(u32),
-    /// It runs under this number, and the mount ends with it.
+    /// A running process, with this number, with which the mount ends.
     Awaits(u32),
-    /// It has ended, or there never was one.
+    /// No process: it has ended, or there never was one.
     Gone,
 }
 

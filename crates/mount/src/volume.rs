@@ -44,7 +44,7 @@ pub(crate) struct Volume {
     pub(crate) limit: Arc<Limit>,
     /// The requests under way.
     pub(crate) traffic: Arc<Traffic>,
-    /// What the keys of all its objects begin with.
+    /// The prefix of all its keys.
     pub(crate) prefix: String,
     /// How large the parts of its uploads are.
     pub(crate) parts: Tuned,

@@ -27,7 +27,7 @@ pub enum WriteMode {
     Direct,
 }
 
-/// What the page cache may hold of an inode.
+/// The bytes that the page cache may hold of an inode.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     pages: Pages,
@@ -73,7 +73,7 @@ pub(crate) struct DropBegun {
     passed: u64,
 }
 
-/// What a drop of pages has left.
+/// The pages that a drop has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dropped {
     All,

@@ -113,7 +113,8 @@ fn a_key_that_azure_refuses_is_told_at_once_in_plain_words() {
     let first = attempt.finished.stderr.lines().next().unwrap_or_default();
     assert!(first.contains("does not accept these credentials"), "{said}");
     assert!(
-        said.contains("AZURE_STORAGE_KEY") && !attempt.finished.stderr.contains(wrong),
+        attempt.finished.stderr.contains("AZURE_STORAGE_KEY")
+            && !attempt.finished.stderr.contains(wrong),
         "{said}"
     );
 }

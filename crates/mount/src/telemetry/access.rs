@@ -34,7 +34,7 @@ pub(crate) struct AccessLog {
     file: Arc<CappedFile>,
 }
 
-/// One request that was answered, or that no caller waits for any more.
+/// A request that was answered, or that no caller waits for any more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access<'a> {
     pub(crate) method: &'static str,

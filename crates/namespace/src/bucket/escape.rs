@@ -22,13 +22,13 @@ use base::{Name, percent_decode as decode, percent_encode as encode, units};
 /// What texts begin with that are not the part itself.
 pub(super) const SIGN: &[u8] = b"%%";
 
-/// What the parts of hidden keys begin with.
+/// The beginning of the parts of hidden keys.
 pub(super) const RESERVED: &[u8] = b".quayfs-";
 
-/// What the name of an object begins with that is beside the folder of its name.
+/// The beginning of the name of an object that is beside the folder of its name.
 pub(super) const BESIDE: &[u8] = b"%%=";
 
-/// What the name of a folder begins with that is the beginning of a long part.
+/// The beginning of the name of a folder that is the beginning of a long part.
 pub(super) const CHUNK: &[u8] = b"%%~";
 
 const CODED: &[u8] = b"%%:";

@@ -124,7 +124,7 @@ mod tests {
         assert!(!guard.path().join("elsewhere/made").exists());
     }
 
-    /// What a caller sees of an opening: the file, or the kind of refusal.
+    /// The result of an opening that a caller sees: the file, or the kind of refusal.
     #[derive(Debug, PartialEq, Eq)]
     enum Outcome {
         Opened(u64),

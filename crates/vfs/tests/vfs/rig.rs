@@ -39,7 +39,7 @@ impl Notes {
         std::mem::take(&mut self.dropped.lock().unwrap())
     }
 
-    /// It drops no pages from now on.
+    /// Drops no pages from now on.
     pub(crate) fn refuse_to_drop(&self) {
         self.refuses_to_drop.store(true, Ordering::Relaxed);
     }

@@ -68,7 +68,7 @@ fn head(status: &Status, dir: &Path) -> Vec<String> {
     lines
 }
 
-/// What is mounted: the URL that was given, or all buckets.
+/// The mounted source: the URL that was given, or all buckets.
 fn source(status: &Status) -> Cow<'_, str> {
     if status.source == "all" { "all buckets".into() } else { printable(&status.source) }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What is at a path.
+/// A node of the model at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     File { bytes: Vec<u8>, mode: u32 },
@@ -32,7 +32,7 @@ impl Node {
 }
 
 impl Model {
-    /// What is below `top`.
+    /// Paths below `top`.
     pub(super) fn of_tree(top: &Path) -> io::Result<Model> {
         let mut model = Model::default();
         let mut open = vec![(String::new(), top.to_path_buf())];

@@ -91,7 +91,7 @@ impl Player {
         self.done.push(what);
     }
 
-    /// One path of this kind, if there is one.
+    /// A path of this kind, if there is one.
     fn some(&mut self, is_kind: impl Fn(&Node) -> bool) -> Option<String> {
         let all: Vec<&String> =
             self.model.0.iter().filter(|(_, node)| is_kind(node)).map(|(path, _)| path).collect();

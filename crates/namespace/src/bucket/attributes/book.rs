@@ -287,7 +287,7 @@ impl Book {
         struck
     }
 
-    /// What the bucket had is removed; what waits to be written stays.
+    /// Removes what the bucket had; attributes that wait to be written stay.
     pub(in crate::bucket) fn forget_written(&mut self) {
         (self.form, self.as_of, self.sheets) = (Form::Unknown, None, vec![Sheet::default()]);
     }

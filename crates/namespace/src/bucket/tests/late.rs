@@ -60,7 +60,7 @@ impl Late {
     }
 }
 
-/// One answer that comes late.
+/// An answer that comes late.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
     late: &'a Late,
