@@ -18,9 +18,11 @@ mod model;
 mod player;
 
 const THREADS: u64 = 8;
-const LASTS_SHORT: Duration = Duration::from_secs(20);
-const LASTS_LONG: Duration = Duration::from_secs(20);
-const RUNS_LONG: u64 = 20;
+const LASTS_SHORT: Duration = Duration::from_secs(30);
+/// Time of one run of the long form. Many short runs begin and end more often than one long run.
+const LASTS_LONG: Duration = Duration::from_secs(3);
+/// Runs of each of the two tests: a thousand in all.
+const RUNS_LONG: u64 = 500;
 /// Bound of the first seed of a long form.
 const SEED_MAX: u64 = 1_000_000_000;
 const SYNC_WITHIN: Duration = Duration::from_mins(2);
