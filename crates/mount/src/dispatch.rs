@@ -394,7 +394,7 @@ fn open_reply(pages: Pages) -> OpenReply {
         Pages::Keep => OpenReply::CachedKeep,
         Pages::Backing(id) => OpenReply::Passthrough(id),
         Pages::BackingSeen(id) => OpenReply::PassthroughDirect(id),
-        Pages::Seen => OpenReply::Direct,
+        Pages::Seen | Pages::PastStale => OpenReply::Direct,
     }
 }
 

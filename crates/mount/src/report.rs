@@ -63,8 +63,11 @@ impl Report {
         let in_flight = in_flight::report(&self.calls, &self.volumes, now);
         let refusals = refusals::all(&self.volumes).await;
         let refusals: Vec<String> = refusals.into_iter().map(|refused| refused.text).collect();
-        let overdue: Vec<String> =
-            overdue::calls(&in_flight.calls).into_iter().chain(self.silences(now)).collect();
+        // Calls that wait for a limit are none of an unwell store.
+        let is_limited =
+            self.common.upload_bandwidth.holds_up() || self.common.download_bandwidth.holds_up();
+        let waiting = (!is_limited).then(|| overdue::calls(&in_flight.calls)).flatten();
+        let overdue: Vec<String> = waiting.into_iter().chain(self.silences(now)).collect();
         let last_error = self.last_error(now);
         let cache_error = cache.error.as_ref().map(|why| (&*cache.dir, &**why));
         let facts = Facts {

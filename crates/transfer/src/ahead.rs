@@ -56,8 +56,8 @@ impl Uploader {
         let (staged, first, grid) = (Arc::clone(begun.staged()), begun.first, begun.grid);
         let buffers = Arc::clone(begun.buffers());
         Box::pin(async move {
-            let _request = self.requests.acquire().await.expect("never closed");
             self.pace(range.len()).await;
+            let _request = self.requests.acquire().await.expect("never closed");
             let _memory = self.budget.acquire(range.len()).await;
             let Some(moment) = staged.begin_moment(range) else { return Ok(None) };
             let Some(bytes) = read_staged(&staged, range, &buffers).await? else { return Ok(None) };

@@ -4,6 +4,9 @@
 //! stands still in the middle, which stores and the detection of stalls would take for a broken connection, and its
 //! deadline begins when it is sent. The price is that the line is busy for one request, then idle.
 //!
+//! Small requests of programs do not stand behind large ones: up to half of the limit they go at once, and only later
+//! requests pay for them.
+//!
 //! ```text
 //!   debt   │\      \              \
 //!          │ \      \              \         slope: the limit
@@ -37,7 +40,10 @@ struct Shared {
 /// Requests that wait, and what they wait for.
 #[derive(Debug, Default)]
 struct Line {
+    /// The debt of all requests.
     bucket: Bucket,
+    /// The debt of small requests, at half of the limit.
+    small: Bucket,
     /// Tickets of transfers that a program waits for, in order of asking.
     urgent: BTreeSet<u64>,
     /// The same of guesses.
@@ -62,6 +68,12 @@ struct Bucket {
     free_at: Duration,
 }
 
+/// A request of so many bytes is small.
+const SMALL_BYTES_MAX: u64 = 256 << 10;
+
+/// Part of the limit that small requests may take before the others.
+const SMALL_PART: u64 = 2;
+
 /// Idle time that counts: after a pause this much more may go at once.
 const CREDIT: Duration = Duration::from_millis(500);
 
@@ -74,8 +86,8 @@ const DEBT_MAX: Duration = Duration::from_hours(1);
 impl Bandwidth {
     /// A limit, or none.
     pub fn new(bytes_per_sec: Option<u64>, clock: Arc<dyn Clock>) -> Bandwidth {
-        let line =
-            Line { bucket: Bucket { bytes_per_sec, ..Bucket::default() }, ..Line::default() };
+        let mut line = Line::default();
+        line.set(clock.monotonic(), bytes_per_sec);
         let shared = Shared { clock, line: Mutex::new(line), changed: Notify::new() };
         Bandwidth { shared: Arc::new(shared) }
     }
@@ -88,8 +100,14 @@ impl Bandwidth {
     /// Changes the limit for all that has not begun.
     pub fn set(&self, bytes_per_sec: Option<u64>) {
         let now = self.shared.clock.monotonic();
-        self.shared.line.lock().bucket.set(now, bytes_per_sec);
+        self.shared.line.lock().set(now, bytes_per_sec);
         self.shared.changed.notify_waiters();
+    }
+
+    /// Whether a request waits.
+    pub fn holds_up(&self) -> bool {
+        let line = self.shared.line.lock();
+        !line.urgent.is_empty() || !line.guesses.is_empty()
     }
 
     /// Waits until `bytes` may go. A transfer that is dropped while it waits costs nothing.
@@ -103,9 +121,9 @@ impl Bandwidth {
                 let mut line = self.shared.line.lock();
                 let number = ticket.as_ref().map(|Ticket { number, .. }| *number);
                 let number = number.unwrap_or(line.next);
-                let pause = line.pause(now, number, urgency);
+                let pause = line.pause(now, (number, bytes), urgency);
                 if pause.is_zero() {
-                    line.bucket.charge(now, bytes);
+                    line.charge(now, bytes, urgency);
                     break;
                 }
                 if ticket.is_none() {
@@ -131,8 +149,27 @@ impl Line {
         }
     }
 
-    /// How long the transfer of this ticket waits at least; nothing if it may go.
-    fn pause(&self, now: Duration, ticket: u64, urgency: Urgency) -> Duration {
+    /// Changes the limit at `now`.
+    fn set(&mut self, now: Duration, bytes_per_sec: Option<u64>) {
+        self.bucket.set(now, bytes_per_sec);
+        self.small.set(now, bytes_per_sec.map(|bytes| bytes / SMALL_PART));
+    }
+
+    /// Lets a request of `bytes` go at `now`.
+    fn charge(&mut self, now: Duration, bytes: u64, urgency: Urgency) {
+        self.bucket.charge(now, bytes);
+        if goes_before(bytes, urgency) {
+            self.small.charge(now, bytes);
+        }
+    }
+
+    /// How long the transfer of this ticket and of so many bytes waits at least; nothing if it may go.
+    fn pause(&self, now: Duration, (ticket, bytes): (u64, u64), urgency: Urgency) -> Duration {
+        let pause = self.pause_in_turn(now, ticket, urgency);
+        if goes_before(bytes, urgency) { pause.min(self.small.pause(now)) } else { pause }
+    }
+
+    fn pause_in_turn(&self, now: Duration, ticket: u64, urgency: Urgency) -> Duration {
         let first = |waiting: &BTreeSet<u64>| waiting.first().is_none_or(|first| ticket <= *first);
         let is_next = match urgency {
             Urgency::Urgent => first(&self.urgent),
@@ -141,6 +178,11 @@ impl Line {
         let pause = self.bucket.pause(now);
         if is_next || self.bucket.bytes_per_sec.is_none() { pause } else { pause.max(LOOK_DELAY) }
     }
+}
+
+/// Whether a request may go before larger ones.
+fn goes_before(bytes: u64, urgency: Urgency) -> bool {
+    bytes <= SMALL_BYTES_MAX && urgency == Urgency::Urgent
 }
 
 /// A place in the line, given up on drop.
@@ -212,7 +254,7 @@ mod tests {
             let mut now = Duration::from_secs(10);
             let mut gone = Vec::new();
             for (idle_ms, bytes) in requests {
-                // A request is at most what a second of the limit and a bit is worth, so that no debt is cut.
+                // So that no debt is cut.
                 let bytes = bytes.min(rate * 60);
                 now += Duration::from_millis(idle_ms);
                 now += bucket.pause(now);
@@ -286,6 +328,33 @@ mod tests {
         clock.0.advance(Duration::from_secs(1));
         bandwidth.shared.changed.notify_waiters();
         assert!((&mut guess).now_or_never().is_some());
+    }
+
+    #[test]
+    fn small_request_goes_before_large_ones_within_half_of_the_limit() {
+        let clock = Arc::new(Still(ManualClock::default()));
+        clock.0.advance(Duration::from_secs(10));
+        let bandwidth = Bandwidth::new(Some(MIB), Arc::clone(&clock) as _);
+        bandwidth.take(100 * MIB, Urgency::Urgent).now_or_never().unwrap();
+        let mut large = Box::pin(bandwidth.take(MIB, Urgency::Urgent));
+        assert!((&mut large).now_or_never().is_none());
+        let mut gone = 0;
+        for _ in 0..100 {
+            while bandwidth.take(10_000, Urgency::Urgent).now_or_never().is_some() {
+                gone += 10_000;
+            }
+            clock.0.advance(Duration::from_millis(100));
+        }
+        let half = 99 * MIB / 20;
+        assert!((half..half + 20_000).contains(&gone), "{gone} in 9.9 s");
+        assert!(bandwidth.take(10_000, Urgency::Guess).now_or_never().is_none());
+        // The large one waits for its turn, and for what the small ones took of it.
+        clock.0.advance(Duration::from_secs(90));
+        bandwidth.shared.changed.notify_waiters();
+        assert!((&mut large).now_or_never().is_none());
+        clock.0.advance(Duration::from_secs(6));
+        bandwidth.shared.changed.notify_waiters();
+        assert!((&mut large).now_or_never().is_some());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One upload: sealed version to acknowledged object.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{Budget, ByteRange, Permit, Rng};
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use remote::{
     Personality, PutOptions, Remote, UPLOAD_ID, UploadId, Version,
 };
 use store::{GranuleSet, Sealed};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::bandwidth::{Bandwidth, Urgency};
 use crate::begun::Begun;
@@ -221,8 +220,9 @@ impl Uploader {
     }
 
     async fn put(&self, sending: &Sending<'_>) -> Result<Version> {
-        let _request = self.requests.acquire().await.expect("never closed");
+        // First, so that a request that waits for the line holds nothing that a smaller one could use.
         self.pace(sending.sealed.size()).await;
+        let _request = self.requests.acquire().await.expect("never closed");
         let (_memory, bytes) = self.load(sending, ByteRange::new(0, sending.sealed.size())).await?;
         Ok(self.remote.put(sending.job.key, bytes, sending.options).await?)
     }
@@ -274,7 +274,7 @@ impl Uploader {
         parts: Vec<(PartNumber, Piece)>,
         ahead: Vec<(PartNumber, PartTag)>,
     ) -> Result<Vec<(PartNumber, PartTag)>> {
-        let failed = &AtomicBool::new(false);
+        let failed = &watch::Sender::new(false);
         // In order, as the parts are.
         let is_ahead = |number| ahead.binary_search_by_key(&number, |(sent, _)| *sent).is_ok();
         let mut left = parts;
@@ -283,7 +283,9 @@ impl Uploader {
         left.sort_by_key(|(_, piece)| piece.source == Source::Sent);
         let working = left.into_iter().map(|(number, piece)| async move {
             let sent = self.make_part(sending, upload, (number, piece), failed).await;
-            failed.fetch_or(sent.is_err(), Ordering::Relaxed);
+            if sent.is_err() {
+                failed.send_replace(true);
+            }
             sent
         });
         // All of them end before this does: none may still read what the caller then gives up.
@@ -309,10 +311,20 @@ impl Uploader {
         sending: &Sending<'_>,
         upload: &UploadId,
         (number, piece): (PartNumber, Piece),
-        failed: &AtomicBool,
+        failed: &watch::Sender<bool>,
     ) -> Result<(PartNumber, PartTag)> {
+        let is_sent = piece.source == Source::Sent || sending.job.original.is_none();
+        if is_sent {
+            let mut watched = failed.subscribe();
+            // First, so that a part that waits for the line holds nothing that a smaller request could use.
+            tokio::select! {
+                biased;
+                _ = watched.wait_for(|failed| *failed) => return Err(Error::Stopped),
+                () = self.pace(piece.range.len()) => {}
+            }
+        }
         let _request = self.requests.acquire().await.expect("never closed");
-        if failed.load(Ordering::Relaxed) {
+        if *failed.borrow() {
             return Err(Error::Stopped);
         }
         let key = sending.job.key;
@@ -321,7 +333,6 @@ impl Uploader {
                 self.remote.upload_part_copy(key, upload, number, original, piece.range).await?
             }
             (Source::Sent, _) | (Source::Copied, None) => {
-                self.pace(piece.range.len()).await;
                 let (_memory, bytes) = self.load(sending, Some(piece.range)).await?;
                 self.remote.upload_part(key, upload, number, bytes).await?
             }

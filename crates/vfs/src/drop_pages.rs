@@ -5,7 +5,8 @@
 //!
 //! * no answer to a read, to a buffered write, or to a truncation may wait for a drop: opens, direct writes, closes and
 //!   fsyncs do;
-//! * a drop has a thread of its own, and the wait for it has a limit.
+//! * a drop begins when the [requests that hold pages](crate::page_locks) are answered, has a thread of its own, and the
+//!   wait for all of it has a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use base::Ino;
 use crate::file::File;
 use crate::handles::Handle;
 use crate::kernel::PageRange;
-use crate::page_cache::{Dropped, PageCache};
+use crate::page_cache::{Dropped, InodeLock, PageCache};
 use crate::vfs::Vfs;
 
 /// Longest wait for a drop, in real time: reads of these pages may wait for a store that does not answer. The pages
-/// stay stale then, and each open has them dropped by the kernel until a drop ends in time.
+/// stay stale then, and each open passes them by until a drop ends in time.
 const DROP_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Answer of the kernel to a drop.
@@ -30,12 +31,20 @@ enum InKernel {
 
 impl Vfs {
     /// Has the kernel drop pages of `file`. Waits for reads of them that are under way, but not for ever.
-    pub(crate) async fn drop_pages(&self, file: &File, pages: PageRange) -> Dropped {
+    pub(crate) async fn drop_pages(
+        &self,
+        file: &File,
+        pages: PageRange,
+        lock: InodeLock,
+    ) -> Dropped {
         let ino = file.ino();
-        let begun = self.inodes.with_page_cache(ino, PageCache::begin_drop);
-        let dropping = tokio::time::timeout(DROP_WAIT_MAX, self.drop_in_kernel(ino, pages));
-        let outcome = dropping.await.unwrap_or_else(|_| {
-            tracing::warn!(%ino, "kernel waits for pages of a file; its next open drops them");
+        let begun = self.inodes.with_page_cache(ino, |cache| cache.begin_drop(lock));
+        let dropping = async {
+            file.page_locks.released().await;
+            self.drop_in_kernel(ino, pages).await
+        };
+        let outcome = tokio::time::timeout(DROP_WAIT_MAX, dropping).await.unwrap_or_else(|_| {
+            tracing::warn!(%ino, "reads of a file hold stale pages; its opens pass the page cache until they are answered");
             // It drops them some time, perhaps beside a write that is under way then.
             self.inodes.with_page_cache(ino, PageCache::pass);
             InKernel::Kept
@@ -62,7 +71,7 @@ impl Vfs {
         match dropping.await {
             Ok(Ok(())) => InKernel::Dropped,
             Ok(Err(error)) => {
-                tracing::warn!(%ino, %error, "kernel keeps pages of a file; its next open drops them");
+                tracing::warn!(%ino, %error, "kernel keeps stale pages of a file; its opens pass the page cache");
                 InKernel::Kept
             }
             // The runtime ends.
@@ -72,15 +81,18 @@ impl Vfs {
 
     /// Leaves nothing in the page cache that is older than the writes of `handle`, which is about to be closed or
     /// synced: a reader may have it open already, and its open drops nothing any more.
-    pub(crate) async fn settle_pages(&self, handle: &Handle) {
+    pub(crate) async fn settle_pages(&self, handle: &Handle, lock: InodeLock) {
         let file = &handle.file;
         if !file.state.read().io.is_cached() {
             return;
         }
-        let is_settled =
-            |cache: &mut PageCache| !cache.is_stale() && cache.drops() == handle.drops_seen;
-        if !self.inodes.with_page_cache(file.ino(), is_settled).unwrap_or(true) {
-            self.drop_pages(file, PageRange::All).await;
+        let look = |cache: &mut PageCache| (cache.is_stale(), cache.drops());
+        let Some((is_stale, drops)) = self.inodes.with_page_cache(file.ino(), look) else { return };
+        let unsettled = handle.unsettled.lock().settle(drops);
+        if is_stale {
+            self.drop_pages(file, PageRange::All, lock).await;
+        } else if let Some(written) = unsettled {
+            self.drop_pages(file, PageRange::Of(written), lock).await;
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::ahead::Stream;
 use crate::aimed::{Acknowledged, Times};
 use crate::errno::{Error, Result};
 use crate::io_mode::IoMode;
+use crate::page_locks::PageLocks;
 use crate::source::Source;
 
 /// The right to change what is published of a file, and to seal it.
@@ -40,6 +41,8 @@ pub(crate) struct File {
     sealing: Arc<tokio::sync::Mutex<()>>,
     /// Writers hold it shared for a moment; who publishes the file to make room keeps them out.
     pub(crate) gate: tokio::sync::RwLock<()>,
+    /// Held by requests that the kernel has pages locked for.
+    pub(crate) page_locks: PageLocks,
     /// Reads and writes of bytes hold it shared, so that bytes do not change place under them.
     pub(crate) state: RwLock<State>,
     /// What of it is sent ahead.
@@ -195,6 +198,7 @@ impl File {
             turn: Arc::default(),
             sealing: Arc::default(),
             gate: tokio::sync::RwLock::default(),
+            page_locks: PageLocks::default(),
             stream: Stream::default(),
             state: RwLock::new(State {
                 bytes,

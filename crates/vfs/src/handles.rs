@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Errno, HandleId};
-use parking_lot::RwLock;
+use base::{ByteRange, Errno, HandleId};
+use parking_lot::{Mutex, RwLock};
 use store::BackingFile;
 
 use crate::access::Access;
@@ -14,6 +14,7 @@ use crate::dir::Dir;
 use crate::errno::{Error, Result};
 use crate::file::File;
 use crate::io_mode::Kind;
+use crate::page_cache::{Unsettled, WriteMode};
 
 /// One open of a file.
 #[derive(Debug)]
@@ -27,8 +28,8 @@ pub(crate) struct Handle {
     pub(crate) lent: Option<Arc<BackingFile>>,
     /// What it counts as in the file's I/O.
     pub(crate) kind: Kind,
-    /// [Drops](crate::page_cache::PageCache::drops) of pages when it was opened.
-    pub(crate) drops_seen: u64,
+    /// Buffered writes that a drop of pages may have run beside.
+    pub(crate) unsettled: Mutex<Unsettled>,
     /// When it was opened, on the monotonic clock.
     pub(crate) opened: Duration,
     /// Whether somebody has begun to close it, and nothing was done by it since. There may be no other close to come:
@@ -42,6 +43,13 @@ impl Handle {
         // Seldom set, and looked at by all who write.
         if self.closes.load(Ordering::Relaxed) {
             self.closes.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// A write of `len` bytes at `offset` begins.
+    pub(crate) fn wrote(&self, (offset, len): (u64, usize), mode: WriteMode) {
+        if let (WriteMode::Buffered, Some(range)) = (mode, ByteRange::at(offset, len as u64)) {
+            self.unsettled.lock().wrote(range);
         }
     }
 }

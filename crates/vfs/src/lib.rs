@@ -37,6 +37,7 @@ mod order;
 mod origin;
 mod pace;
 mod page_cache;
+mod page_locks;
 mod pending;
 mod pins;
 mod publishing;

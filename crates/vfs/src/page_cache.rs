@@ -14,6 +14,8 @@
 //!
 //! Invariant: pages that are not `Stale` hold no bytes older than those that the daemon has answered.
 
+use base::ByteRange;
+
 /// Drops at a time. Each holds a thread until reads that are under way are answered, and those may need one, too.
 pub(crate) const DROPS_MAX: usize = 64;
 
@@ -27,14 +29,37 @@ pub enum WriteMode {
     Direct,
 }
 
+/// Whether the kernel holds the lock of the inode (`i_rwsem`) while it waits for an answer. It does for fsync and lseek.
+/// Every buffered write takes that lock until it is answered, so none runs beside a drop then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InodeLock {
+    Held,
+    Free,
+}
+
 /// The bytes that the page cache may hold of an inode.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
     pages: Pages,
     /// Changes that made the pages stale. A drop that began before one of them proves nothing.
     passed: u64,
-    /// Drops that began, and drops that ended. A buffered write beside a drop may leave old bytes.
-    drops: u64,
+    /// Drops beside which a buffered write may have run, and left old bytes.
+    drops: Drops,
+}
+
+/// Drops that buffered writes may run beside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drops {
+    begun: u64,
+    ended: u64,
+}
+
+/// Buffered writes of one open that a drop may have run beside.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    drops: Drops,
+    /// All bytes that were written since, and those between them.
+    written: Option<ByteRange>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -71,6 +96,7 @@ pub(crate) enum Fit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropBegun {
     passed: u64,
+    lock: InodeLock,
 }
 
 /// The pages that a drop has left.
@@ -132,22 +158,22 @@ impl PageCache {
     }
 
     /// The kernel is asked to drop pages.
-    pub(crate) fn begin_drop(&mut self) -> DropBegun {
-        self.drops += 1;
-        DropBegun { passed: self.passed }
+    pub(crate) fn begin_drop(&mut self, lock: InodeLock) -> DropBegun {
+        self.drops.begun += u64::from(lock == InodeLock::Free);
+        DropBegun { passed: self.passed, lock }
     }
 
     /// The kernel has dropped pages, as far as `dropped` says.
     pub(crate) fn end_drop(&mut self, begun: DropBegun, dropped: Dropped) {
-        self.drops += 1;
+        self.drops.ended += u64::from(begun.lock == InodeLock::Free);
         let is_clean = dropped == Dropped::All && begun.passed == self.passed;
         if is_clean && self.pages == Pages::Stale {
             self.pages = Pages::Empty;
         }
     }
 
-    /// A number that changes with every drop, at its begin and at its end.
-    pub(crate) fn drops(&self) -> u64 {
+    /// The drops that buffered writes may have run beside.
+    pub(crate) fn drops(&self) -> Drops {
         self.drops
     }
 
@@ -157,15 +183,39 @@ impl PageCache {
     }
 }
 
+impl Unsettled {
+    /// An open at this moment.
+    pub(crate) fn new(drops: Drops) -> Unsettled {
+        Unsettled { drops, written: None }
+    }
+
+    /// A buffered write of `range` begins.
+    pub(crate) fn wrote(&mut self, range: ByteRange) {
+        let (start, end) = (range.start(), range.end());
+        self.written = self
+            .written
+            .map_or(Some(range), |all| ByteRange::new(all.start().min(start), all.end().max(end)));
+    }
+
+    /// Returns the bytes whose pages may be old. All writes so far are answered.
+    pub(crate) fn settle(&mut self, drops: Drops) -> Option<ByteRange> {
+        let written = self.written.take();
+        let was = std::mem::replace(&mut self.drops, drops);
+        written.filter(|_| was != drops || drops.begun != drops.ended)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Content, Dropped, Fit, PageCache};
+    use base::ByteRange;
+
+    use super::{Content, Dropped, Fit, InodeLock, PageCache, Unsettled};
 
     const V1: Content<'_> = Content::Version(b"v1");
     const V2: Content<'_> = Content::Version(b"v2");
 
     fn drop_all(cache: &mut PageCache) {
-        let begun = cache.begin_drop();
+        let begun = cache.begin_drop(InodeLock::Free);
         cache.end_drop(begun, Dropped::All);
     }
 
@@ -220,11 +270,11 @@ mod tests {
     fn drop_proves_nothing_for_a_later_change() {
         let mut cache = PageCache::default();
         cache.pass();
-        let begun = cache.begin_drop();
+        let begun = cache.begin_drop(InodeLock::Free);
         cache.pass();
         cache.end_drop(begun, Dropped::All);
         assert!(cache.is_stale());
-        let begun = cache.begin_drop();
+        let begun = cache.begin_drop(InodeLock::Free);
         cache.end_drop(begun, Dropped::Some);
         assert!(cache.is_stale(), "not all were dropped");
         drop_all(&mut cache);
@@ -232,12 +282,39 @@ mod tests {
     }
 
     #[test]
-    fn drop_count_changes_at_begin_and_end() {
+    fn write_beside_a_drop_is_unsettled_once() {
+        let range = |start, end| ByteRange::new(start, end).unwrap();
         let mut cache = PageCache::default();
-        let before = cache.drops();
-        let begun = cache.begin_drop();
-        let during = cache.drops();
+        let mut open = Unsettled::new(cache.drops());
+        open.wrote(range(0, 10));
+        assert_eq!(open.settle(cache.drops()), None, "no drop");
+        drop_all(&mut cache);
+        assert_eq!(open.settle(cache.drops()), None, "no write since");
+        open.wrote(range(5, 10));
+        drop_all(&mut cache);
+        open.wrote(range(20, 30));
+        assert_eq!(open.settle(cache.drops()), Some(range(5, 30)));
+        open.wrote(range(5, 10));
+        assert_eq!(open.settle(cache.drops()), None);
+    }
+
+    #[test]
+    fn write_is_unsettled_while_a_drop_runs() {
+        let mut cache = PageCache::default();
+        let begun = cache.begin_drop(InodeLock::Free);
+        let mut open = Unsettled::new(cache.drops());
+        open.wrote(ByteRange::new(0, 10).unwrap());
+        assert!(open.settle(cache.drops()).is_some());
         cache.end_drop(begun, Dropped::All);
-        assert!(before != during && during != cache.drops());
+    }
+
+    #[test]
+    fn drop_under_the_inode_lock_unsettles_no_write() {
+        let mut cache = PageCache::default();
+        let mut open = Unsettled::new(cache.drops());
+        open.wrote(ByteRange::new(0, 10).unwrap());
+        let begun = cache.begin_drop(InodeLock::Held);
+        cache.end_drop(begun, Dropped::All);
+        assert_eq!(open.settle(cache.drops()), None);
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::{Attr, Counter, Errno, HandleId, Ino, Name};
 use namespace::{Content, NewNode};
+use parking_lot::Mutex;
 use store::{BackingFile, Base, ErrorKind};
 
 use crate::access::Access;
@@ -15,7 +16,7 @@ use crate::files::Entered;
 use crate::handles::Handle;
 use crate::io_mode::{Choice, Kind, Lent, Opening, Otherwise, Whole};
 use crate::kernel::PageRange;
-use crate::page_cache::{Content as PageContent, Dropped, Fit, PageCache};
+use crate::page_cache::{Content as PageContent, Dropped, Fit, InodeLock, PageCache, Unsettled};
 use crate::vfs::Vfs;
 
 /// An open file, and how the kernel is to read and write it.
@@ -40,6 +41,8 @@ pub enum Pages {
     BackingSeen(u32),
     /// To us.
     Seen,
+    /// To us, because the page cache has stale pages that could not be dropped in time.
+    PastStale,
 }
 
 impl Pages {
@@ -47,7 +50,11 @@ impl Pages {
     fn kind(self) -> Kind {
         match self {
             Pages::Seen => Kind::Direct,
-            Pages::Anew | Pages::Keep | Pages::Backing(_) | Pages::BackingSeen(_) => Kind::Other,
+            Pages::Anew
+            | Pages::Keep
+            | Pages::PastStale
+            | Pages::Backing(_)
+            | Pages::BackingSeen(_) => Kind::Other,
         }
     }
 }
@@ -68,8 +75,11 @@ const DROP_TRIES_MAX: usize = 3;
 enum StalePages {
     /// The open has to wait until they are dropped.
     HoldUp,
-    /// The kernel drops them after the answer, and other opens may see them until then.
+    /// The kernel drops them after the answer. The inode is new: it has none.
     KernelDrops,
+    /// The open passes them by, with a request for each call. A drop by the kernel would wait for the same reads as the
+    /// drop that was given up.
+    PassBy,
 }
 
 /// Result of an attempt to open.
@@ -118,23 +128,26 @@ impl Vfs {
         for _ in 0..DROP_TRIES_MAX {
             match self.open_entered(file, how, opener, StalePages::HoldUp)? {
                 Attempt::Opened(opened) => return Ok(opened),
-                Attempt::Stale => match self.drop_pages(file, PageRange::All).await {
-                    Dropped::All => {}
-                    Dropped::Some => break,
-                },
+                Attempt::Stale => {
+                    match self.drop_pages(file, PageRange::All, InodeLock::Free).await {
+                        Dropped::All => {}
+                        Dropped::Some => break,
+                    }
+                }
             }
         }
-        self.open_at_once(file, how, opener)
+        self.open_at_once(file, how, opener, StalePages::PassBy)
     }
 
-    /// Opens `file`, and leaves stale pages to the kernel.
+    /// Opens `file`; `stale` holds nothing up.
     fn open_at_once(
         self: &Arc<Self>,
         file: &Arc<File>,
         how: (Access, Opening),
         opener: u32,
+        stale: StalePages,
     ) -> Result<Opened> {
-        match self.open_entered(file, how, opener, StalePages::KernelDrops)? {
+        match self.open_entered(file, how, opener, stale)? {
             Attempt::Opened(opened) => Ok(opened),
             Attempt::Stale => unreachable!("stale pages hold nothing up"),
         }
@@ -202,7 +215,12 @@ impl Vfs {
         file.made(entry.attr.mtime);
         // Of another file that had this number.
         self.inodes.with_page_cache(ino, PageCache::bypass);
-        let opened = match self.open_at_once(&file, (access, Opening::Made), opener) {
+        let opened = match self.open_at_once(
+            &file,
+            (access, Opening::Made),
+            opener,
+            StalePages::KernelDrops,
+        ) {
             Ok(opened) => opened,
             Err(error) => {
                 let unlinked = self.namespace.unlink(parent, &name).await;
@@ -352,10 +370,10 @@ impl Vfs {
         }
         let (file_too, kind, opened) = (Arc::clone(file), pages.kind(), self.clock.monotonic());
         let closes = AtomicBool::new(false);
-        let drops_seen = self.inodes.with_page_cache(file.ino(), |cache| cache.drops());
-        let drops_seen = drops_seen.unwrap_or_default();
+        let drops = self.inodes.with_page_cache(file.ino(), |cache| cache.drops());
+        let unsettled = Mutex::new(Unsettled::new(drops.unwrap_or_default()));
         let handle =
-            Handle { file: file_too, access, opener, lent, kind, drops_seen, opened, closes };
+            Handle { file: file_too, access, opener, lent, kind, unsettled, opened, closes };
         // Still under the guard: who restores the file sees that somebody may write it.
         let handle = self.handles.add_file(handle);
         drop(state);
@@ -401,6 +419,7 @@ impl Vfs {
         let pages = match (fit.unwrap_or(Fit::Stale), stale) {
             (Fit::Keep, _) => Pages::Keep,
             (Fit::Stale, StalePages::KernelDrops) => Pages::Anew,
+            (Fit::Stale, StalePages::PassBy) => Pages::PastStale,
             (Fit::Stale, StalePages::HoldUp) => return Ok(None),
         };
         state.io.open_cached();

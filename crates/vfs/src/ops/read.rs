@@ -18,6 +18,7 @@ impl Vfs {
         size: u32,
     ) -> Result<Vec<u8>> {
         let file = Arc::clone(&self.handles.file(handle)?.file);
+        let _pages = file.page_locks.hold();
         for _ in 0..READ_TRIES_MAX {
             match read_here(&file, offset, size)? {
                 Here::Bytes(bytes) => return Ok(bytes),

@@ -8,6 +8,7 @@ use store::Seek;
 use crate::errno::{Error, Result};
 use crate::file::{Bytes, File};
 use crate::kernel::PageRange;
+use crate::page_cache::InodeLock;
 use crate::vfs::Vfs;
 
 /// A hole is looked at again when the kernel has written back what a mapping has in it; who writes
@@ -25,7 +26,7 @@ impl Vfs {
         if self.handles.is_mappable(&file) {
             for _ in 0..LOOKS_MAX {
                 let Some(hole) = hole_of(&file, from, found, seek)? else { break };
-                self.drop_pages(&file, PageRange::Of(hole)).await;
+                self.drop_pages(&file, PageRange::Of(hole), InodeLock::Held).await;
                 let again = seek_here(&file, from, seek)?;
                 if again == found {
                     break;

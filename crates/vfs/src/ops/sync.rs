@@ -7,6 +7,7 @@ use base::{Errno, HandleId, Ino};
 
 use crate::errno::{Error, Result};
 use crate::file::File;
+use crate::page_cache::InodeLock;
 use crate::vfs::Vfs;
 
 /// Files that a folder's fsync brings into the bucket at a time.
@@ -25,7 +26,7 @@ impl Vfs {
         // Before it looks at the bytes: what is cut from now on may not be among those.
         handle.closes.store(true, Ordering::SeqCst);
         handle.file.goes_on();
-        self.settle_pages(&handle).await;
+        self.settle_pages(&handle, InodeLock::Free).await;
         if handle.opener == closer {
             self.close(&handle.file).await?;
             self.take_back_at_close(&handle.file);
@@ -40,7 +41,7 @@ impl Vfs {
     /// What was written so far is in the bucket when this returns.
     pub async fn fsync(self: Arc<Self>, handle: HandleId) -> Result<()> {
         let handle = self.handles.file(handle)?;
-        self.settle_pages(&handle).await;
+        self.settle_pages(&handle, InodeLock::Held).await;
         self.commit(&handle.file).await?;
         handle.file.check_not_lost()
     }

@@ -10,7 +10,7 @@ use crate::errno::{Error, Result};
 use crate::file::{Announced, Bytes, File, Named, Overwrite};
 use crate::kernel::PageRange;
 use crate::ops::copy::Place;
-use crate::page_cache::{PageCache, WriteMode};
+use crate::page_cache::{InodeLock, PageCache, WriteMode};
 use crate::vfs::Vfs;
 
 /// What came of a write.
@@ -60,6 +60,7 @@ impl Vfs {
             Err(error) => return Some(Err(error)),
         };
         handle.goes_on();
+        handle.wrote((offset, bytes.len()), mode);
         match self.write_here(&handle.file, (offset, bytes), (mode, Pages::Stay)) {
             Ok(Here::Written) => Some(Ok(written(bytes))),
             Ok(Here::Unprepared | Here::Needs(_) | Here::Held | Here::Beside) => None,
@@ -74,14 +75,16 @@ impl Vfs {
         let (handle, offset) = to;
         let handle = self.handles.file(handle)?;
         handle.goes_on();
+        handle.wrote((offset, bytes.len()), mode);
         let file = Arc::clone(&handle.file);
+        let _pages = (mode == WriteMode::Buffered).then(|| file.page_locks.hold());
         for _ in 0..WRITE_TRIES_MAX {
             let step = match self.write_here(&file, (offset, &bytes), (mode, Pages::WillGo)) {
                 Ok(wrote @ (Here::Written | Here::Beside)) => {
                     let written = written(&bytes);
                     let range = ByteRange::at(offset, u64::from(written));
                     if let (Here::Beside, Some(range)) = (wrote, range) {
-                        self.drop_pages(&file, PageRange::Of(range)).await;
+                        self.drop_pages(&file, PageRange::Of(range), InodeLock::Free).await;
                     }
                     // Who waits holds no memory.
                     drop(bytes);
