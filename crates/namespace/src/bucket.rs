@@ -47,6 +47,7 @@ mod journal;
 mod keys;
 mod land;
 mod left;
+mod lengths;
 mod links;
 mod listing;
 mod look;

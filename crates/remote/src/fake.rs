@@ -172,7 +172,12 @@ impl Fake {
 
     /// Keeps calls of `op` waiting, before they do anything, until the gate lets them through.
     pub fn hold(&self, op: Op) -> Gate {
-        self.gates.shut(op)
+        self.gates.shut(Some(op))
+    }
+
+    /// As [`Fake::hold`], of calls of every kind.
+    pub fn hold_all(&self) -> Gate {
+        self.gates.shut(None)
     }
 
     /// How many calls of `op` were made.

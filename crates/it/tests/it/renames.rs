@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use testkit::{MinIo, Plan, Shape, SlowLink, noise, read_at, wait, write_new};
 
-use crate::{SOON, errno, mounted, names};
+use crate::{SOON, errno, mounted, mounted_with, names};
 
 const FILES: usize = 300;
 
@@ -39,6 +39,37 @@ pub(crate) fn a_folder_is_renamed_with_everything_in_it() {
     assert_eq!(errno(fs::rename(mount.join("a"), mount.join("full"))), Errno::NOTEMPTY);
     assert_eq!(errno(fs::rename(mount.join("a"), mount.join("a/b/c"))), Errno::INVAL);
     mount.umount();
+}
+
+/// With both kinds of commit: a key below the directory is as long as the store takes it.
+#[test]
+fn directory_with_a_deep_key_keeps_its_name() {
+    for commit in ["close", "async"] {
+        let (bucket, mount) = mounted_with(&["--commit", commit]);
+        let deep = |top: &str| {
+            let dirs = vec!["d".repeat(200); 5].join("/");
+            let begins = format!("{top}/{dirs}/");
+            format!("{begins}{}", "f".repeat(1024 - begins.len()))
+        };
+        bucket.put(&deep("dir"), b"deep");
+        bucket.put("dir/file", b"file");
+        fs::create_dir(mount.join("longer")).unwrap();
+        wait::until("the objects to appear", SOON, || mount.join("dir/file").exists());
+        wait::until("the folder to be made", SOON, || {
+            bucket.keys().iter().any(|key| key == "longer/")
+        });
+        let before = bucket.keys();
+        for to in ["renamed", "longer"] {
+            let renamed = fs::rename(mount.join("dir"), mount.join(to));
+            assert_eq!(errno(renamed), Errno::NAMETOOLONG, "{commit} {to}");
+        }
+        assert_eq!(names(mount.path()), ["dir", "longer"]);
+        assert_eq!(bucket.keys(), before);
+        fs::rename(mount.join("dir"), mount.join("rid")).unwrap();
+        assert_eq!(fs::read(mount.join(deep("rid"))).unwrap(), b"deep");
+        mount.umount();
+        assert_eq!(bucket.get(&deep("rid")).unwrap(), b"deep");
+    }
 }
 
 #[test]

@@ -20,8 +20,9 @@ use super::shared::Shared;
 use super::unlinked;
 use crate::RecordId;
 
-/// Copies, and removals, under way at a time.
-const REQUESTS_MAX: usize = 64;
+/// Copies, and removals, under way at a time: a directory of a hundred files, its marker and its attributes go at
+/// once, and the requests of other callers still have room.
+const REQUESTS_MAX: usize = 104;
 
 /// Marks in one record of the journal.
 const MARKS_MAX: usize = 1000;
@@ -43,6 +44,15 @@ pub(super) enum Destination {
     Free,
     /// What an earlier try of the same move copied.
     Begun,
+}
+
+/// Objects that are to be copied.
+#[derive(Debug)]
+pub(super) enum Objects {
+    /// A listing says which.
+    Listed,
+    /// All that a listing said a moment ago.
+    Known(Vec<Found>),
 }
 
 /// Where the copies are of what is to be removed.
@@ -129,7 +139,7 @@ impl Shared {
     /// might arrive after it was cleared away.
     pub(super) async fn copy_all(
         self: &Arc<Self>,
-        route: &Route,
+        (route, objects): (&Route, Objects),
         of: RecordId,
         destination: Destination,
         cargo: &mut Cargo,
@@ -142,7 +152,7 @@ impl Shared {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let copies = self
-            .pairs(route, destination)
+            .pairs(route, objects, destination)
             .take_while(move |_| ready(!stopped.load(Ordering::Relaxed)))
             .map(|pair| {
                 let (shared, route) = (Arc::clone(self), route.clone());
@@ -184,7 +194,7 @@ impl Shared {
         cargo: &mut Cargo,
     ) -> Result<()> {
         if is_prefix(&route.from) {
-            return self.copy_all(route, of, destination, cargo).await;
+            return self.copy_all((route, Objects::Listed), of, destination, cargo).await;
         }
         let (source, copy) = self.compare(route, b"").await?;
         let Some(source) = source else { return Ok(()) };
@@ -323,7 +333,7 @@ impl Shared {
             Copies::There => self.movable(prefix).map_ok(|found| (found, true)).boxed(),
             Copies::Below(to) => {
                 let route = Route { from: prefix.clone(), to: to.clone() };
-                let pairs = self.pairs(&route, Destination::Begun);
+                let pairs = self.pairs(&route, Objects::Listed, Destination::Begun);
                 pairs.map_ok(|(found, copy)| (found, copy.is_some())).boxed()
             }
         };
@@ -382,7 +392,7 @@ impl Shared {
         let stop = AtomicBool::new(false);
         let back = Route { from: route.to.clone(), to: route.from.clone() };
         let mut removals = self
-            .pairs(&back, Destination::Begun)
+            .pairs(&back, Objects::Listed, Destination::Begun)
             .take_while(|_| ready(!stop.load(Ordering::Relaxed)))
             .map(|pair| async move {
                 match pair? {
@@ -417,7 +427,7 @@ impl Shared {
 
     /// Every object below `prefix` that goes where the prefix goes, as [`Shared::objects`]. The bytes of removed
     /// files stay where their readers find them, who remove them, too.
-    fn movable(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
+    pub(super) fn movable(&self, prefix: &Key) -> BoxStream<'static, Result<Found>> {
         let moves = |found: &Found| ready(!unlinked::is_kept(&found.0));
         self.objects(prefix).try_filter(moves).boxed()
     }
@@ -457,9 +467,13 @@ impl Shared {
     fn pairs(
         self: &Arc<Self>,
         route: &Route,
+        objects: Objects,
         destination: Destination,
     ) -> BoxStream<'static, Result<(Found, Option<Meta>)>> {
-        let from = self.movable(&route.from);
+        let from = match objects {
+            Objects::Listed => self.movable(&route.from),
+            Objects::Known(objects) => stream::iter(objects.into_iter().map(Ok)).boxed(),
+        };
         match destination {
             Destination::Free => from.map_ok(|found| (found, None)).boxed(),
             Destination::Begun if self.remote.personality().naming.order == ListOrder::Unsorted => {

@@ -51,6 +51,7 @@ impl Shared {
         let between = format!("{BETWEEN_PREFIX}{}/it", self.random_name(&one_key));
         let between = alike(&self.hidden_beside(&one_key, &between).await, &one_key);
         let exchange = Exchange { between, one: one_key, other: other_key };
+        self.check_swap_lengths(&exchange, (one, other)).await?;
         let departures = [one, other].map(|ino| self.departs(ino));
         let of = self.note_for_good(OP, &Record::Exchange(exchange.clone()))?;
         let who = Who { one: (from.0, from.1.clone(), one), other: (to.0, to.1.clone(), other) };
@@ -68,6 +69,23 @@ impl Shared {
             Some(rest) => Failed::Unfinished(error, Box::new(rest)),
             None => Failed::Before(error),
         })
+    }
+
+    /// Refuses an exchange in which a key would be longer than the store takes, under the name between too.
+    async fn check_swap_lengths(
+        self: &Arc<Self>,
+        exchange: &Exchange,
+        (one, other): (Ino, Ino),
+    ) -> Result<()> {
+        let [to_between, to_one, from_between] = routes(exchange);
+        let to_other = Route { from: to_between.from.clone(), to: from_between.to };
+        for (ino, route) in [(one, to_between), (other, to_one), (one, to_other)] {
+            self.check_length_of(OP, &route)?;
+            if is_prefix(&route.from) {
+                self.check_lengths(OP, ino, &route).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the moves of `swap` that are left. After a failure it can be called again.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use base::Ino;
 use remote::{Condition, ErrorKind as RemoteErrorKind, Key};
 
-use super::carry::{Cargo, Copies, Destination, Route};
+use super::carry::{Cargo, Copies, Destination, Objects, Route};
 use super::journal::Record;
 use super::keys;
 use super::land::Spot;
@@ -47,6 +47,9 @@ impl Shared {
                 return Err(Error::name(ErrorKind::NotEmpty, OP, to.1).into());
             }
         }
+        // Before anything is noted or removed: a refusal changes nothing.
+        self.attributes_settled(&route.from).await?;
+        let objects = self.check_lengths(OP, source, &route).await?;
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
         let _departure = self.departs(source);
         let files = self.state().tree.unpublished_files_below(source);
@@ -62,7 +65,7 @@ impl Shared {
             None => Ok(()),
         };
         let copied = match cleared {
-            Ok(()) => self.copy_folder((from, source), to, &route, of, &mut cargo).await,
+            Ok(()) => self.copy_folder((from, source), to, (&route, objects), of, &mut cargo).await,
             Err(error) => Err(error),
         };
         let landed = match copied {
@@ -101,12 +104,12 @@ impl Shared {
         self: &Arc<Self>,
         (from, source): (Spot<'_>, Ino),
         to: Spot<'_>,
-        route: &Route,
+        (route, objects): (&Route, Objects),
         of: RecordId,
         cargo: &mut Cargo,
     ) -> Result<RecordId> {
         self.attributes_settled(&route.from).await?;
-        let copied = self.copy_all(route, of, Destination::Free, cargo).await;
+        let copied = self.copy_all((route, objects), of, Destination::Free, cargo).await;
         copied.map_err(|error| Error::remote(OP, error))?;
         self.attributes_follow(&route.to, &cargo.changed).await?;
         if cargo.is_empty() {

@@ -101,6 +101,7 @@ impl Shared {
             Some(Plan::File) => {}
             Some(Plan::Folder) if !keys::is_chunk_name(from.1) => {
                 self.check_new(OP, to, FileKind::Directory).await?;
+                self.check_lengths_soon(OP, source, to).await?;
                 let is_moved = self.move_tree_soon(source, (from, to), (place, claims, room))?;
                 return Ok(if is_moved { Outcome::Done(None) } else { Outcome::NotYet });
             }

@@ -172,7 +172,9 @@ impl Shared {
             self.keep_folder_at(OP, from, above).await?;
         }
         self.attributes_settled(&route.from).await?;
-        self.copy_all(route, records[0], *destination, cargo).await.map_err(of_store)?;
+        let objects = self.check_lengths(OP, *ino, route).await?;
+        let copied = self.copy_all((route, objects), records[0], *destination, cargo).await;
+        copied.map_err(of_store)?;
         self.attributes_follow(&route.to, &cargo.changed).await?;
         if cargo.is_empty() {
             // Nothing else says that it is there.

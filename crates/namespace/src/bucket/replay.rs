@@ -10,7 +10,7 @@ use std::sync::Arc;
 use remote::{ErrorKind as RemoteErrorKind, Key, Metadata};
 
 use super::carries::{Carry, End};
-use super::carry::{Cargo, Copies, Destination, Route};
+use super::carry::{Cargo, Copies, Destination, Objects, Route};
 use super::finish_file::Going;
 use super::journal::{Exchange, FileMove, NewObject, Object, Record};
 use super::marks::Marks;
@@ -254,7 +254,8 @@ impl Shared {
             Phase::Undone => return self.uncopy(route, &cargo.marks).await.map_err(of_store),
             Phase::Copying => {
                 self.attributes_settled(&route.from).await?;
-                let copied = self.copy_all(route, of, Destination::Begun, cargo).await;
+                let objects = (route, Objects::Listed);
+                let copied = self.copy_all(objects, of, Destination::Begun, cargo).await;
                 records.append(&mut cargo.records);
                 if let Err(error) = &copied
                     && self.has_real_folders()

@@ -22,6 +22,7 @@ mod recent;
 mod removed_dirs;
 mod requests;
 mod revision;
+mod rounds;
 mod stand_in;
 mod stubs;
 mod unsorted;
@@ -69,10 +70,13 @@ impl Bench {
 
     /// Only what is below `prefix`.
     fn below(prefix: &str) -> Bench {
+        Bench::below_with(prefix, BucketOptions::default())
+    }
+
+    fn below_with(prefix: &str, options: BucketOptions) -> Bench {
         let (fake, clock) = (Fake::new(), Arc::new(ManualClock::default()));
         let below = Arc::new(remote::prefixed(Arc::new(fake.clone()), Key::from(prefix)));
-        let (ledger, options) = (Arc::new(NoLedger), BucketOptions::default());
-        let bucket = Bucket::new(below, Arc::clone(&clock) as _, ledger, options);
+        let bucket = Bucket::new(below, Arc::clone(&clock) as _, Arc::new(NoLedger), options);
         Bench { fake, clock, bucket }
     }
 

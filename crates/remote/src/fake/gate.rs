@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::Op;
 
-/// Calls of one kind wait here; dropping it lets all of them through.
+/// Calls of one kind, or of all kinds, wait here; dropping it lets all of them through.
 #[derive(Debug)]
 pub struct Gate {
     state: Arc<GateState>,
@@ -22,14 +22,15 @@ pub(super) struct Gates {
 
 #[derive(Debug)]
 struct GateState {
-    op: Op,
+    /// `None` for all kinds.
+    op: Option<Op>,
     arrived: watch::Sender<usize>,
     // Closed when the gate is dropped.
     passes: Semaphore,
 }
 
 impl Gates {
-    pub(super) fn shut(&self, op: Op) -> Gate {
+    pub(super) fn shut(&self, op: Option<Op>) -> Gate {
         let arrived = watch::Sender::new(0);
         let state = Arc::new(GateState { op, arrived, passes: Semaphore::new(0) });
         self.shut.lock().push(Arc::clone(&state));
@@ -38,7 +39,8 @@ impl Gates {
 
     /// Waits at the gate for `op`, if there is one.
     pub(super) async fn pass(&self, op: Op) {
-        let gate = self.shut.lock().iter().find(|gate| gate.op == op).cloned();
+        let gate =
+            self.shut.lock().iter().find(|gate| gate.op.is_none_or(|held| held == op)).cloned();
         if let Some(gate) = gate {
             gate.arrived.send_modify(|arrived| *arrived += 1);
             // An error means that the gate is gone.
@@ -55,6 +57,11 @@ impl Gate {
         let mut arrived = self.state.arrived.subscribe();
         let reached = arrived.wait_for(|&arrived| calls <= arrived).await;
         reached.expect("the gate itself holds the sender");
+    }
+
+    /// How many calls have come to the gate since it was shut.
+    pub fn count(&self) -> usize {
+        *self.state.arrived.borrow()
     }
 
     /// Lets so many calls through, now or when they come.

@@ -32,7 +32,7 @@ pub(in crate::bucket) fn is_object(rest: &[u8]) -> bool {
 }
 
 /// What follows the prefix in the longest key of such an object that is written here.
-const LONGEST: &[u8] = b".quayfs-attributes.01234567.77";
+pub(in crate::bucket) const LONGEST: &[u8] = b".quayfs-attributes.01234567.77";
 
 /// Whether a folder whose keys begin with `prefix` has such an object: all but the parts of names
 /// that are too long, and those so deep that the store would not take its key.

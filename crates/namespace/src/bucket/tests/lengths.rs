@@ -2,9 +2,10 @@
 
 use base::Ino;
 use remote::Key;
+use remote::fake::Op;
 
 use super::{Bench, NODE, name};
-use crate::{Error, ErrorKind, Namespace as _, NewNode};
+use crate::{Error, ErrorKind, Namespace as _, NewNode, RenameMode};
 
 /// The prefix that is mounted.
 const PREFIX: &str = "lab/team/";
@@ -67,5 +68,97 @@ async fn a_folder_has_an_attribute_object_if_its_key_fits_with_the_mounted_prefi
         let has = deepest.max() == Some(bytes + ".quayfs-attributes".len());
         assert_eq!(has, want, "{bytes}");
         assert_eq!(bench.bucket.shared.attributes_pending(), 0);
+    }
+}
+
+/// The key below `dir` that is just as long as the store takes it.
+fn longest_below(dir: &str) -> String {
+    let mut key = format!("{PREFIX}{dir}");
+    while key.len() < 1024 {
+        let part = (1024 - key.len()).min(200);
+        key.push_str(&"e".repeat(part - 1));
+        key.push(if key.len() < 1023 { '/' } else { 'f' });
+    }
+    key
+}
+
+/// A mount of [`PREFIX`] that waits for the bucket, and one that does not.
+fn mounts() -> [Bench; 2] {
+    [Bench::below(PREFIX), Bench::below_with(PREFIX, super::moved::options())]
+}
+
+async fn rename(bench: &Bench, from: &str, to: &str, mode: RenameMode) -> Result<(), Error> {
+    let (from, to) = (name(from), name(to));
+    let renamed = bench.bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), mode).await;
+    bench.sync().await;
+    renamed.map(drop)
+}
+
+#[tokio::test]
+async fn directory_with_a_deep_key_is_not_renamed_to_a_longer_name() {
+    for bench in mounts() {
+        bench.fake.short_pages(2);
+        for key in ["lab/team/dir/a", "lab/team/dir/b", "lab/team/dir/c", &longest_below("dir/")] {
+            bench.put(key, "1");
+        }
+        bench.ino(Ino::ROOT, "dir").await;
+        let before = bench.keys();
+        for mode in [RenameMode::NoReplace, RenameMode::Replace] {
+            let renamed = rename(&bench, "dir", "longer", mode).await;
+            assert_eq!(kind(renamed), ErrorKind::NameTooLong);
+        }
+        assert_eq!(bench.fake.calls(Op::Copy), 0);
+        assert_eq!(bench.keys(), before);
+        assert_eq!(bench.names(Ino::ROOT).await, ["dir"]);
+        rename(&bench, "dir", "rid", RenameMode::NoReplace).await.unwrap();
+        assert!(bench.keys().contains(&longest_below("rid/")), "a name as long is taken");
+    }
+}
+
+#[tokio::test]
+async fn directory_that_is_refused_leaves_the_empty_one_of_its_new_name() {
+    for bench in mounts() {
+        bench.put(&longest_below("dir/"), "1");
+        bench.put("lab/team/longer/", "");
+        bench.ino(Ino::ROOT, "dir").await;
+        let before = bench.keys();
+        let renamed = rename(&bench, "dir", "longer", RenameMode::Replace).await;
+        assert_eq!(kind(renamed), ErrorKind::NameTooLong);
+        assert_eq!(bench.keys(), before);
+        assert_eq!(bench.names(Ino::ROOT).await, ["dir", "longer"]);
+    }
+}
+
+#[tokio::test]
+async fn directory_with_a_deep_file_not_uploaded_is_not_renamed() {
+    for bench in mounts() {
+        let (mut dir, deep) = (Ino::ROOT, longest_below("dir/"));
+        let mut parts: Vec<&str> = deep[PREFIX.len()..].split('/').collect();
+        let file = parts.pop().unwrap();
+        for part in parts {
+            dir = bench.mkdir(dir, part).await;
+        }
+        bench.create(dir, file).await;
+        bench.sync().await;
+        assert_eq!(
+            kind(rename(&bench, "dir", "longer", RenameMode::Replace).await),
+            ErrorKind::NameTooLong
+        );
+        rename(&bench, "dir", "rid", RenameMode::Replace).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn directories_with_a_deep_key_do_not_change_places() {
+    for bench in mounts() {
+        bench.put(&longest_below("dir/"), "1");
+        bench.put("lab/team/longer/f", "2");
+        let before = bench.keys();
+        for (from, to) in [("dir", "longer"), ("longer", "dir")] {
+            let renamed = rename(&bench, from, to, RenameMode::Exchange).await;
+            assert_eq!(kind(renamed), ErrorKind::NameTooLong);
+        }
+        assert_eq!(bench.keys(), before);
+        assert_eq!(bench.names(Ino::ROOT).await, ["dir", "longer"]);
     }
 }
