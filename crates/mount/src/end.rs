@@ -193,7 +193,7 @@ impl NotUploaded {
             (
                 self.lost() as u64,
                 format!(
-                    "{} that another client changed first (see `quayfs recover --list`)",
+                    "{} that another client changed or removed first (see `quayfs recover --list`)",
                     counted(self.lost() as u64, "file", "files")
                 ),
             ),
@@ -271,7 +271,8 @@ mod tests {
         check(files, &[Next::TryAgain], "2 files (512 bytes)");
         let names = Pending { changes: 1, attributes: 3, ..Pending::default() };
         check(names, &[], "1 change of a name, attributes of 3 names");
-        let lost = "1 file that another client changed first (see `quayfs recover --list`)";
+        let lost =
+            "1 file that another client changed or removed first (see `quayfs recover --list`)";
         check(Pending::default(), &[Next::Lost], lost);
         check(Pending::default(), &[Next::MakeAgain], "why");
     }

@@ -39,7 +39,7 @@ pub enum ErrorKind {
     NotFound,
     /// The condition does not hold: the object is not the version the caller named, or is there
     /// although it should not be. Look it up again.
-    #[error("the object was changed or removed by someone else")]
+    #[error("the object was changed or removed by another client")]
     Changed,
     /// Throttled, reset, or a server's passing fault: the same call may go through later, and the
     /// failed one may have been carried out all the same.

@@ -142,7 +142,7 @@ impl Vfs {
             Ok(Frozen::Nameless) => return Ok(Place::Stays),
             Ok(Frozen::Moving) => return Ok(Place::Changes),
             // What our edit left out is gone for good.
-            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged)),
+            Err(error) if error.is_changed() => return Err(self.keep_loser(file, &staged).await),
             Err(error) => return Err(error),
         }
         // A rename that came in between may have noted the new name before the old one, and who sends parts

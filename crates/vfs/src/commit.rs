@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base::{Counter, Errno, Ino};
 use namespace::{Abandoned, NameGuard, Published, SetAttr, Target, Unsent};
-use remote::{Condition, Original, Version};
+use remote::{Condition, Key, Original, Version};
 use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
@@ -29,6 +29,9 @@ const DRAIN_FILES_MAX: usize = 64;
 
 /// Files up to this size are sealed on the thread that closes them: handing them to another costs more.
 const SEAL_HERE_BYTES_MAX: u64 = 256 << 10;
+
+/// Why bytes cannot become an object, as far as the store says with a condition that it refuses.
+const LOST: &str = "the object was changed or removed by another client";
 
 /// Who notes something of a file has done so by then, unless it waits for who seals it.
 const NOTED_WITHIN: Duration = Duration::from_millis(10);
@@ -178,7 +181,7 @@ impl Vfs {
             Ok(Frozen::Nameless) => Ok(Step::Nothing),
             Ok(Frozen::Moving) => Ok(Step::Moving),
             // What our edit left out is gone for good.
-            Err(error) if error.is_changed() => Err(self.keep_loser(file, &staged)),
+            Err(error) if error.is_changed() => Err(self.keep_loser(file, &staged).await),
             Err(error) => Err(error),
         }
     }
@@ -237,7 +240,7 @@ impl Vfs {
             Err(_) if file.state.read().name == Named::No => Ok(Step::Nothing),
             Err(error) if error.is_changed() => {
                 self.store.reject(staged, sealed);
-                Err(self.keep_loser(file, staged))
+                Err(self.keep_loser(file, staged).await)
             }
             Err(error) if error.is_overtaken() && lent.is_some() => Ok(Step::Nothing),
             Err(error) => {
@@ -431,15 +434,32 @@ impl Vfs {
         Ok(())
     }
 
-    /// Someone else's version is in the bucket: ours goes where a person finds it. Open handles go
+    /// Another client changed or removed the object: ours goes where a person finds it. Open handles go
     /// on with our bytes, which are no longer the file's.
-    pub(crate) fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
-        let key = match self.namespace.target(file.ino()) {
-            Ok(target) => target.key.to_string(),
-            Err(error) => error.subject,
+    pub(crate) async fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
+        let (key, why) = match self.namespace.target(file.ino()) {
+            Ok(Target { key, condition, .. }) => {
+                (key.to_string(), self.why_lost(&key, &condition).await)
+            }
+            Err(error) => (error.subject, LOST),
         };
         self.loses(file);
-        self.keep_aside(file, staged, key, "the object was changed or removed by someone else")
+        self.keep_aside(file, staged, key, why)
+    }
+
+    /// Why bytes cannot become the object `key`, of which the store has refused the condition.
+    pub(crate) async fn why_lost(&self, key: &Key, condition: &Condition) -> &'static str {
+        match (self.uploader.find(key).await, condition) {
+            (Ok(Some(_)), Condition::Absent) => "the object was made by another client",
+            (Ok(Some(_)), Condition::Is(_) | Condition::Always) => {
+                "the object was changed by another client"
+            }
+            (Ok(None), _) => "the object was removed by another client",
+            (Err(error), _) => {
+                tracing::debug!(%key, %error, "nothing says how another client changed the object");
+                LOST
+            }
+        }
     }
 
     /// What `file` comes after will never be in the bucket: it goes where that went.

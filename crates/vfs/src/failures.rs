@@ -62,7 +62,7 @@ mod tests {
         let kept = folder.path().join("a");
         std::fs::write(&kept, b"bytes").unwrap();
         let failures = Failures::default();
-        let why = "the object was changed by someone else";
+        let why = "the object was changed by another client";
         let error = Error::Conflict { key: "a".into(), why, kept: kept.display().to_string() };
         failures.failed(Ino(2), &error);
         failures.waits(Ino(3), "it waits".into(), || true);

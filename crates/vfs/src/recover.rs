@@ -304,7 +304,12 @@ impl Vfs {
             }
             Err(error) => {
                 self.store.reject(staged, sealed);
-                let why = format!("its upload was cut short, and cannot be finished: {error}");
+                let why = if error.is_changed() {
+                    self.why_lost(&note.key, &note.condition).await.to_owned()
+                } else {
+                    error.to_string()
+                };
+                let why = format!("its upload was cut short, and cannot be finished: {why}");
                 self.give_up(staged, note, &why, course)?;
             }
         }

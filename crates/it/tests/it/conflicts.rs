@@ -36,6 +36,22 @@ pub(crate) fn an_edit_of_an_object_that_was_replaced_meanwhile_fails_and_is_kept
 }
 
 #[test]
+fn edit_of_an_object_that_was_removed_says_so() {
+    let (bucket, mount) = mounted();
+    bucket.put("file", &noise(1, 5_000));
+    wait::until("the object to appear", TTL, || mount.join("file").exists());
+    let mut program = Program::open(&mount.join("file"), Opening::Edit).unwrap();
+    program.write_at(&noise(2, 5_000), 0).unwrap();
+    bucket.delete("file");
+    assert_eq!(errno(program.close()), Errno::STALE);
+    let mut command = mount.plan().command(["recover", "--list", "--cache-dir"]);
+    let listed = testkit::run(command.arg(mount.state()), SOON);
+    let is_said = listed.ok().contains("the object was removed by another client");
+    assert!(is_said, "{}", listed.report());
+    assert_eq!(bucket.keys(), Vec::<String>::new());
+}
+
+#[test]
 pub(crate) fn an_edit_of_which_the_rest_is_gone_is_kept_at_its_place() {
     let (bucket, mount) = mounted();
     let theirs = noise(2, 400_000);

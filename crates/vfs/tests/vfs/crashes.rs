@@ -21,6 +21,47 @@ async fn an_edit_that_lost_a_race_fails_and_its_bytes_are_kept() {
     world.vfs.release(handle).unwrap();
 }
 
+/// Whether what is kept comes with a note that says so.
+fn is_noted(world: &World, words: &str) -> bool {
+    let says = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(words);
+    world.recovered().iter().any(says)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_edit_says_what_another_client_did_to_the_object() {
+    for (theirs, words) in [
+        (Some("theirs"), "the object was changed by another client"),
+        (None, "the object was removed by another client"),
+    ] {
+        let world = World::new();
+        world.bucket.insert(&Key::from("a"), "old", Metadata::new());
+        let ino = world.lookup("a").await;
+        let handle = world.open(ino, Access::ReadWrite).await.handle;
+        world.write(handle, 0, b"mine").await;
+        match theirs {
+            Some(theirs) => drop(world.bucket.insert(&Key::from("a"), theirs, Metadata::new())),
+            None => assert!(world.bucket.remove(&Key::from("a"))),
+        }
+        let failed = world.vfs().flush(handle, ME).await.unwrap_err();
+        assert!(failed.to_string().contains(words), "{failed}");
+        assert!(is_noted(&world, words), "{words}");
+        let told = world.vfs.pending().failures;
+        assert!(told.iter().all(|failure| format!("{failure:?}").contains(words)), "{told:?}");
+        world.vfs.release(handle).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_new_file_says_that_another_client_made_one() {
+    let world = World::new();
+    let (_, handle) = world.create("a", true).await;
+    world.write(handle, 0, b"mine").await;
+    world.bucket.insert(&Key::from("a"), "theirs", Metadata::new());
+    let failed = world.vfs().flush(handle, ME).await.unwrap_err();
+    assert!(failed.to_string().contains("the object was made by another client"), "{failed}");
+    world.vfs.release(handle).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_writes_on_after_a_lost_race_is_never_told_that_it_is_in_the_bucket() {
     let world = World::new();
@@ -111,6 +152,7 @@ async fn a_replay_of_an_object_that_is_gone_is_kept_and_the_rest_goes_on() {
     assert_eq!((recovered.uploaded, recovered.kept.len(), recovered.waiting), (0, 1, 0));
     assert_eq!(alive.object("a"), None);
     assert!(alive.recovered().contains(&b"new".to_vec()));
+    assert!(is_noted(&alive, "the object was removed by another client"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
