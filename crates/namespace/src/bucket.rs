@@ -30,6 +30,7 @@ mod change;
 mod changes;
 mod check;
 mod copies;
+mod departing;
 mod entries;
 mod escape;
 mod exchange;
@@ -458,6 +459,10 @@ impl Namespace for Bucket {
 
     fn is_moving(&self, ino: Ino) -> bool {
         self.shared.state().tree.is_moving(ino)
+    }
+
+    fn goes_along(&self, ino: Ino, upload: &str) -> bool {
+        self.shared.goes_along(ino, upload)
     }
 
     fn attach(&self, users: Weak<dyn Users>) {

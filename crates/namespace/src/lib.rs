@@ -222,6 +222,13 @@ pub trait Namespace: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether bytes of the file `ino` that are sealed for `upload` under the name of now get to the name to which
+    /// it is just [moving](Namespace::is_moving), also after a crash. Their upload waits for the move all the same.
+    fn goes_along(&self, ino: Ino, upload: &str) -> bool {
+        let _ = (ino, upload);
+        false
+    }
+
     /// Makes those known who have files open; before the first of them.
     fn attach(&self, users: Weak<dyn Users>) {
         let _ = users;

@@ -201,9 +201,11 @@ impl Vfs {
             Err(error) if error.is_nameless() => return Ok(Frozen::Nameless),
             aimed => aimed?,
         };
-        // In this order: a move that begins after the look takes along what is sealed.
+        // In this order: a move that begins after the look takes along what is sealed. One that has begun is told.
         file.seals_for(Some(&aimed.upload));
-        let frozen = if self.namespace.is_moving(file.ino()) {
+        let frozen = if self.namespace.is_moving(file.ino())
+            && !self.namespace.goes_along(file.ino(), &aimed.upload)
+        {
             Ok(Frozen::Moving)
         } else {
             self.seal_aimed(file, staged, aimed).await

@@ -7,7 +7,7 @@ use remote::Key;
 use super::changes::Ticket;
 use super::nodes::{Kind, Node, Place};
 use super::tree::Tree;
-use crate::Result;
+use crate::{RecordId, Result};
 
 impl Tree {
     /// The key that the file `ino` has when the folders above it have arrived.
@@ -27,6 +27,23 @@ impl Tree {
         !self.departing.is_empty() && self.is_in_or_below(ino, |at| self.departing.contains_key(at))
     }
 
+    /// The one of `ino` and the directories above it that is about to move, and the move, if the journal has that
+    /// and nothing else keeps the next bytes of `ino` waiting.
+    pub(super) fn departs_with(&self, ino: Ino) -> Option<(Ino, RecordId)> {
+        if self.is_elsewhere(ino) || self.is_arriving(ino) {
+            return None;
+        }
+        let mut moves = Vec::new();
+        self.is_in_or_below(ino, |at| {
+            moves.extend(self.departing.get(at).map(|departing| (*at, departing.of)));
+            false
+        });
+        match moves[..] {
+            [(at, Some(of))] => Some((at, of)),
+            _ => None,
+        }
+    }
+
     /// Whether `ino`, or a directory above it, got other keys after the request with this ticket began.
     pub(super) fn has_moved(&self, ticket: &Ticket, ino: Ino) -> bool {
         let moved = ticket.moved_since();
@@ -34,7 +51,7 @@ impl Tree {
     }
 
     /// Whether `ino`, or a folder above it, is one of those.
-    fn is_in_or_below(&self, ino: Ino, is_one: impl Fn(&Ino) -> bool) -> bool {
+    fn is_in_or_below(&self, ino: Ino, mut is_one: impl FnMut(&Ino) -> bool) -> bool {
         let mut at = ino;
         loop {
             if is_one(&at) {

@@ -76,7 +76,7 @@ impl Shared {
         self.remote.delete(prefix).await.map(|()| true)
     }
 
-    fn is_moved_at_once(&self, FileMove { from, to, .. }: &FileMove) -> bool {
+    pub(super) fn is_moved_at_once(&self, FileMove { from, to, .. }: &FileMove) -> bool {
         let is_atomic = self.remote.personality().naming.moves == Moves::Atomic;
         // The marker of a folder is no file of its own to such a store.
         is_atomic && !is_prefix(from) && !is_prefix(to)

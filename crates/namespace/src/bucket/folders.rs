@@ -51,11 +51,12 @@ impl Shared {
         self.attributes_settled(&route.from).await?;
         let objects = self.check_lengths(OP, source, &route).await?;
         let record = Record::MoveFolder { from: route.from.clone(), to: route.to.clone() };
-        let _departure = self.departs(source);
+        let departure = self.departs(source);
         let files = self.state().tree.unpublished_files_below(source);
         let mut records = self.note_move(OP, &record, &files, &mut HashSet::new())?;
         self.ledger.sync();
         let of = records.remove(0);
+        departure.moves(of);
         let mut cargo = Cargo::default();
         cargo.records.extend(records);
         let cleared = match over {
@@ -68,8 +69,14 @@ impl Shared {
             Ok(()) => self.copy_folder((from, source), to, (&route, objects), of, &mut cargo).await,
             Err(error) => Err(error),
         };
-        let landed = match copied {
-            Ok(landed) => landed,
+        let moved = match copied {
+            Ok(landed) => {
+                self.land_folder(from, to, (source, &route.to), &cargo);
+                self.attributes_left(&route.from);
+                let records = [of, landed].into_iter().chain(cargo.records.iter().copied());
+                let records = records.collect();
+                self.leave_folder(route.from, cargo, records).await
+            }
             Err(error) => {
                 self.attributes_left(&route.to);
                 let records = [of].into_iter().chain(cargo.records.iter().copied()).collect();
@@ -77,23 +84,30 @@ impl Shared {
                 if over.is_some() {
                     self.restore_marker(over, &route.to).await;
                 }
-                return Err(match left {
+                Err(match left {
                     Some(rest) => Failed::Unfinished(error, Box::new(rest)),
                     None => Failed::Before(error),
-                });
+                })
             }
         };
-        self.land_folder(from, to, (source, &route.to), &cargo);
-        self.attributes_left(&route.from);
-        let records: Vec<_> =
-            [of, landed].into_iter().chain(cargo.records.iter().copied()).collect();
-        match self.remove_all(&route.from, Copies::There, &cargo.marks).await {
+        departure.over();
+        moved
+    }
+
+    /// Removes what was copied from below `prefix`; `records` is what the journal has of the move.
+    async fn leave_folder(
+        self: &Arc<Self>,
+        prefix: Key,
+        cargo: Cargo,
+        records: Vec<RecordId>,
+    ) -> std::result::Result<(), Failed> {
+        match self.remove_all(&prefix, Copies::There, &cargo.marks).await {
             Ok(_) => {
                 self.ledger.strike(&records);
                 Ok(())
             }
             Err(error) => {
-                let rest = Rest::OldFolder { prefix: route.from, cargo, records };
+                let rest = Rest::OldFolder { prefix, cargo, records };
                 Err(Failed::Unfinished(Error::remote(OP, error), Box::new(rest)))
             }
         }

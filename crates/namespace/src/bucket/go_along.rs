@@ -27,12 +27,33 @@ pub(super) struct Departure {
     ino: Ino,
 }
 
+impl Departure {
+    /// The journal has the move `of`. Bytes that are sealed from now on may go along.
+    pub(super) fn moves(&self, of: RecordId) {
+        if let Some(departing) = self.shared.state().tree.departing.get_mut(&self.ino) {
+            departing.of = Some(of);
+        }
+    }
+
+    /// The move is made, or taken back: bytes that were sealed meanwhile are noted under the name that counts. If
+    /// it is broken off instead, the journal keeps what was noted of them.
+    pub(super) fn over(self) {
+        let noted = match self.shared.state().tree.departing.get_mut(&self.ino) {
+            Some(departing) if departing.count == 1 => std::mem::take(&mut departing.noted),
+            Some(_) | None => return,
+        };
+        if !noted.is_empty() {
+            self.shared.ledger.strike(&noted);
+        }
+    }
+}
+
 impl Drop for Departure {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        if let Some(count) = state.tree.departing.get_mut(&self.ino) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(departing) = state.tree.departing.get_mut(&self.ino) {
+            departing.count -= 1;
+            if departing.count == 0 {
                 state.tree.departing.remove(&self.ino);
             }
         }
@@ -47,7 +68,7 @@ fn carries(of: RecordId, uploads: &[String]) -> impl Iterator<Item = Record> {
 impl Shared {
     /// To be called before anything of the move of `ino` is noted.
     pub(super) fn departs(self: &Arc<Self>, ino: Ino) -> Departure {
-        *self.state().tree.departing.entry(ino).or_default() += 1;
+        self.state().tree.departing.entry(ino).or_default().count += 1;
         Departure { shared: Arc::clone(self), ino }
     }
 
@@ -82,6 +103,29 @@ impl Shared {
         let Some(users) = self.users() else { return Vec::new() };
         let promised = files.iter().flat_map(|&ino| users.promised(ino));
         promised.filter(|upload| known.insert(upload.clone())).collect()
+    }
+
+    /// Whether bytes of the file `ino`, which are about to be sealed for `upload` under its old name, go along with
+    /// the move that keeps their upload waiting.
+    pub(super) fn goes_along(&self, ino: Ino, upload: &str) -> bool {
+        let Some((departing, of)) = self.state().tree.departs_with(ino) else { return false };
+        let record = Record::Carries { of, uploads: vec![upload.to_owned()] };
+        let noted = match self.note_ahead("rename", &record) {
+            Ok(noted) => noted,
+            Err(error) => {
+                tracing::debug!(%error, "bytes of a file that moves are not safe from a crash yet");
+                return false;
+            }
+        };
+        let is_noted = {
+            let mut state = self.state();
+            let now = state.tree.departing.get_mut(&departing).filter(|now| now.of == Some(of));
+            now.map(|now| now.noted.push(noted)).is_some()
+        };
+        if !is_noted {
+            self.ledger.strike(&[noted]);
+        }
+        is_noted
     }
 
     /// Whether bytes of the file were promised to be uploaded.

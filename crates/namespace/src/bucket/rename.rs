@@ -229,12 +229,15 @@ impl Shared {
         if from.0 != to.0 {
             self.keep_folder(OP, from.0, from.1).await.map_err(Failed::Before)?;
         }
-        let _departure = self.departs(source);
+        let departure = self.departs(source);
         let noted = Record::MoveFile(planned.clone());
         let noted = self.note_move(OP, &noted, &[source], &mut HashSet::new());
         let mut carried = noted.map_err(Failed::Before)?;
         self.ledger.sync();
         let record = carried.remove(0);
+        if !self.is_moved_at_once(&planned) {
+            departure.moves(record);
+        }
         match self.note_maker((source, record), &planned).await {
             Ok(maker) => carried.extend(maker),
             Err(error) => {
@@ -248,6 +251,7 @@ impl Shared {
         if !matches!(moved, Err(Failed::Unfinished(..))) {
             self.ledger.strike(&carried);
         }
+        departure.over();
         moved
     }
 

@@ -11,6 +11,7 @@ use super::attributes::books::Books;
 use super::attributes::delay::What;
 use super::attributes::line::Usual;
 use super::attributes::record::Noted;
+use super::departing::Departing;
 use super::idle::Idle;
 use super::keys;
 use super::looks::{Looks, Source};
@@ -58,7 +59,7 @@ pub(super) struct Tree {
     /// Folders whose keys are elsewhere until all of them has moved to where their names say.
     pub(super) arriving: HashSet<Ino>,
     /// Files and folders of which the journal is being told that they move, and how often.
-    pub(super) departing: HashMap<Ino, u32>,
+    pub(super) departing: HashMap<Ino, Departing>,
     /// Uploads that may have made the object of a file's name, or may yet, as far as nobody knows.
     pub(super) uploads: HashMap<Ino, Vec<String>>,
     /// Nodes that are not forgotten although nobody holds them, each as often as somebody is about to use it.

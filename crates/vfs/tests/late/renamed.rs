@@ -1,12 +1,15 @@
 //! Files that are renamed before they are in the bucket.
 
 use base::Ino;
+use namespace::RenameMode;
 use quayfs_vfs::Access;
-use remote::Key;
 use remote::fake::Op;
-use tokio::runtime::Runtime;
+use remote::{Key, Metadata};
+use tokio::runtime::{Builder, Runtime};
 
-use crate::rig::{Grave, ME, Setup, World, file_system, killed, name, owned};
+use crate::rig::{
+    Grave, MANY_LOOKS, ME, Setup, World, file_system, killed, killed_on, name, owned,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_written_under_another_name_and_renamed_costs_one_request() {
@@ -107,6 +110,41 @@ fn what_was_closed_below_a_renamed_folder_is_under_its_new_name_although_its_rec
     assert_eq!(world.objects(), owned(&want), "{recovered:?}");
     assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
     assert!(world.ledger.left().is_empty());
+}
+
+#[test]
+fn close_beside_a_move_over_an_empty_directory_outlives_a_crash() {
+    for held in [Op::Copy, Op::Delete] {
+        // Of one thread: a task that has noted something is at its next wait when this one looks.
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let (world, recovered, runtime) = killed_on(runtime, async || {
+            let world = World::edited(true).await;
+            world.bucket.insert(&Key::from("to/"), "", Metadata::new());
+            let dir = world.vfs().lookup(Ino::ROOT, name("d")).await.unwrap().ino;
+            let file = world.vfs().lookup(dir, name("a")).await.unwrap().ino;
+            let edit = world.vfs().open(file, Access::Write, ME).await.unwrap().handle;
+            let (_, late) = world.create_in(dir, "late").await;
+            let gate = world.bucket.hold(held);
+            let (from, to) = ((Ino::ROOT, name("d")), (Ino::ROOT, name("to")));
+            tokio::spawn(world.vfs().rename(from, to, RenameMode::Replace));
+            gate.arrived(1).await;
+            let noted = world.ledger.left().len() + 2;
+            for (handle, bytes) in [(edit, b"third"), (late, b"later")] {
+                world.write(handle, 0, bytes).await;
+                tokio::spawn(world.vfs().flush(handle, ME));
+            }
+            let mut looks = 0..MANY_LOOKS;
+            while world.ledger.left().len() < noted && looks.next().is_some() {
+                tokio::task::yield_now().await;
+            }
+            (world, vec![gate])
+        });
+        let want = [("to/", ""), ("to/a", "third"), ("to/late", "later"), ("to/new", "new")];
+        assert_eq!(world.objects(), owned(&want), "{held:?} {recovered:?}");
+        assert_eq!((recovered.waiting, recovered.kept.len()), (0, 0));
+        assert!(world.ledger.left().is_empty());
+        drop((world, runtime));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -371,7 +371,14 @@ impl Grave {
 pub(crate) fn killed<L: Future<Output = (World, Vec<Gate>)>>(
     life: impl FnOnce() -> L,
 ) -> (World, vfs::Recovered, Runtime) {
-    let runtime = Runtime::new().unwrap();
+    killed_on(Runtime::new().unwrap(), life)
+}
+
+/// As [`killed`], on this runtime.
+pub(crate) fn killed_on<L: Future<Output = (World, Vec<Gate>)>>(
+    runtime: Runtime,
+    life: impl FnOnce() -> L,
+) -> (World, vfs::Recovered, Runtime) {
     let (grave, gates) = runtime.block_on(async {
         let (world, gates) = life().await;
         (world.buried(), gates)
