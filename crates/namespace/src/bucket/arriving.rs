@@ -12,10 +12,13 @@ use crate::{RecordId, Result};
 impl Tree {
     /// The key that the file `ino` has when the folders above it have arrived.
     pub(super) fn key_at_last(&self, op: &'static str, ino: Ino) -> Result<Key> {
-        self.key_in(op, ino, |tree, op, ino| {
-            let stays = |at| tree.elsewhere.get(&at).filter(|_| !tree.arriving.contains(&at));
-            tree.prefix_where(op, ino, stays)
-        })
+        self.key_in(op, ino, Tree::prefix_at_last)
+    }
+
+    /// The prefix that the folder `ino` has when it and the folders above it have arrived.
+    pub(super) fn prefix_at_last(&self, op: &'static str, ino: Ino) -> Result<Key> {
+        let stays = |at| self.elsewhere.get(&at).filter(|_| !self.arriving.contains(&at));
+        self.prefix_where(op, ino, stays)
     }
 
     /// Whether `ino`, or a folder above it, has yet to arrive where its name says.

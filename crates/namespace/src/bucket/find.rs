@@ -507,14 +507,18 @@ impl Shared {
             let asked = self.look_at(op, &keys::file(&prefix, name), name.as_bytes()).await;
             asked.map_err(|error| not_taken(op, name, error))?;
         }
-        // That of its marker, too.
+        // That of its marker, too, and that under a new name of a folder above, which is not there yet.
         let key_bytes_max = self.remote.personality().key_bytes_max;
-        let length = if directory {
-            keys::check_length(&keys::folder(&prefix, name), key_bytes_max)
-        } else {
-            keys::check_length_of_file(&prefix, name, key_bytes_max)
-        };
-        length.map_err(|kind| Error::name(kind, op, name))
+        let at_last = self.state().tree.prefix_at_last(op, parent)?;
+        for prefix in [&prefix, &at_last] {
+            let length = if directory {
+                keys::check_length(&keys::folder(prefix, name), key_bytes_max)
+            } else {
+                keys::check_length_of_file(prefix, name, key_bytes_max)
+            };
+            length.map_err(|kind| Error::name(kind, op, name))?;
+        }
+        Ok(())
     }
 }
 

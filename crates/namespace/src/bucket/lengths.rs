@@ -72,7 +72,7 @@ impl Shared {
     }
 
     /// As [`Shared::check_lengths`], before the directory gets the name `to` on this mount alone. The copies are
-    /// measured once more, so a bucket that does not answer is not waited for.
+    /// measured once more, so a bucket that is known not to answer is not asked.
     pub(super) async fn check_lengths_soon(
         &self,
         op: &'static str,
@@ -85,7 +85,11 @@ impl Shared {
             Route { from: state.tree.prefix(op, ino)?, to: key }
         };
         self.check_known_lengths(op, ino, &route)?;
-        match self.measure(op, &route, Measure::AtMost(LOOKED_OBJECTS_MAX)).await {
+        if !self.state().outage.is_reachable() {
+            return Ok(());
+        }
+        let measured = self.measure(op, &route, Measure::AtMost(LOOKED_OBJECTS_MAX)).await;
+        match self.heard(measured) {
             Err(error) if matches!(error.kind, ErrorKind::Remote(_)) => {
                 tracing::debug!(%error, "lengths of keys are measured later");
                 Ok(())

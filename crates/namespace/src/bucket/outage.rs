@@ -41,6 +41,11 @@ pub(super) enum Advice {
 }
 
 impl Outage {
+    /// Whether the bucket answers, as far as is known.
+    pub(super) fn is_reachable(&self) -> bool {
+        matches!(self, Outage::Reachable)
+    }
+
     /// What who looks at `now` is to do.
     pub(super) fn advise(&mut self, now: Duration) -> Advice {
         match self {

@@ -162,3 +162,27 @@ async fn directories_with_a_deep_key_do_not_change_places() {
         assert_eq!(bench.names(Ino::ROOT).await, ["dir", "longer"]);
     }
 }
+
+#[tokio::test]
+async fn file_is_not_made_below_a_longer_name_that_its_directory_is_getting() {
+    let bench = Bench::below_with(PREFIX, super::moved::options());
+    let dirs: Vec<String> = (0..5).map(|_| "d".repeat(180)).collect();
+    bench.put(&format!("{PREFIX}dir/{}/f", dirs.join("/")), "1");
+    let gate = bench.fake.hold(Op::Copy);
+    let (from, to) = (name("dir"), name("longer"));
+    bench.ino(Ino::ROOT, "dir").await;
+    let moved = bench.bucket.rename((Ino::ROOT, &from), (Ino::ROOT, &to), RenameMode::NoReplace);
+    moved.await.unwrap();
+    gate.arrived(1).await;
+    let mut dir = bench.ino(Ino::ROOT, "longer").await;
+    for part in &dirs {
+        dir = bench.ino(dir, part).await;
+    }
+    let room = 1024 - format!("{PREFIX}longer/{}/", dirs.join("/")).len();
+    let (long, longest) = ("n".repeat(room + 1), "n".repeat(room));
+    let made = bench.bucket.create(dir, &name(&long), NODE).await;
+    assert_eq!(kind(made), ErrorKind::NameTooLong);
+    bench.create(dir, &longest).await;
+    drop(gate);
+    bench.sync().await;
+}
