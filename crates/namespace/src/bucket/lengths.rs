@@ -23,7 +23,7 @@ const KEPT_OBJECTS_MAX: usize = 4_000;
 
 /// Objects that are looked at before a rename returns that does not wait for the bucket. Those behind them are
 /// measured before the first copy.
-const LOOKED_OBJECTS_MAX: usize = 10_000;
+const LOOKED_OBJECTS_MAX: usize = 3_000;
 
 /// Number of objects that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
