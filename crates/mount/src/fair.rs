@@ -6,8 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-/// More brings nothing: it is what fast links and many readers fill.
-const BYTES_MAX: u64 = 512 << 20;
+/// More brings little: it is sixteen parts of an upload of 10 MiB each, or twenty reads of 8 MiB on their way, and with what
+/// the daemon has beside it stays below 256 MiB.
+const BYTES_MAX: u64 = 160 << 20;
 
 /// Less would have the parts of an upload wait for one another.
 const BYTES_MIN: u64 = 48 << 20;
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn an_eighth_is_taken_within_bounds() {
         assert_eq!(fair(Some(64 << 30)), BYTES_MAX);
-        assert_eq!(fair(Some(2 << 30)), 256 << 20);
+        assert_eq!(fair(Some(1 << 30)), 128 << 20);
         assert_eq!(fair(Some(64 << 20)), BYTES_MIN);
         assert_eq!(fair(bytes_usable(Path::new("/nowhere"))), BYTES_MAX);
     }

@@ -207,7 +207,7 @@ pub(crate) struct DiskSettings {
 /// What is traded against what.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TuningSettings {
-    /// Most bytes in flight in memory, 16MiB to 1TiB [default: 512MiB, or an eighth of the memory of the machine or of
+    /// Most bytes in flight in memory, 16MiB to 1TiB [default: 160MiB, or an eighth of the memory of the machine or of
     /// the control group, if that is less].
     #[arg(long, value_name = "BYTES", value_parser = bounds::memory_limit, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) memory_limit: Option<u64>,
