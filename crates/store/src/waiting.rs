@@ -14,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::layout::{Layout, SIDE_SUFFIX};
 use crate::look::look_at;
 use crate::orphan::is_as_summed;
-use crate::state::staged::{ROWS_TOLD_MAX, StagedRow, StagedState, staged_rows, staged_sums};
+use crate::state::staged::{
+    ROWS_TOLD_MAX, StagedRow, StagedState, sealed_rows, staged_rows, staged_sums,
+};
 
 /// Bytes that a process left when it died.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub fn waiting(dir: &Path) -> Result<StagedFiles> {
     let layout = Layout::new(dir.to_owned());
     let database = layout.database();
     let rows = look_at(&database, |connection| staged_rows(connection, &database))?;
-    let rows = rows.unwrap_or_default();
+    let rows = rows.map_or_else(|| sealed_rows(&database), Ok)?;
     let recorded: HashSet<String> = rows.iter().map(|row| row.file.clone()).collect();
     let mut found = StagedFiles::default();
     for row in rows.into_iter().filter(|row| row.state != StagedState::Clean) {

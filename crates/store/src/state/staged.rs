@@ -113,6 +113,15 @@ pub(crate) fn staged_rows(connection: &Connection, database: &Path) -> Result<Ve
     query().map_err(db)
 }
 
+/// The rows of the files that were sealed last, where the database is missing or damaged: the next process that opens the
+/// folder takes them into a new one.
+pub(crate) fn sealed_rows(database: &Path) -> Result<Vec<StagedRow>> {
+    let written = seals::written(database, &Disk::default());
+    let written = written.map_err(|error| Error::io("list staged files", database, error))?;
+    let rows = written.into_iter().map(|(_, _, row)| (StagedId(row.id), StagedRow::of(row)));
+    Ok(rows.collect::<BTreeMap<_, _>>().into_values().collect())
+}
+
 /// The checksums of the last seal of a staged file, for who has not opened the state folder; `None` if they cannot be
 /// read.
 pub(crate) fn staged_sums(
@@ -574,6 +583,10 @@ mod tests {
         // Who has not opened the folder sees them, and so does who has, though they are not theirs yet.
         let read_only = rusqlite::Connection::open(&path).unwrap();
         assert_eq!(super::staged_rows(&read_only, &path).unwrap().len(), 2);
+        // Nor is the database needed for that.
+        let without: Vec<_> = super::sealed_rows(&path).unwrap();
+        let without: Vec<_> = without.iter().map(|row| (row.id, row.state, row.epoch)).collect();
+        assert_eq!(without, [(sealed, StagedState::Sealed, 1), (again, StagedState::Sealed, 3)]);
         let other = Db::of_test(dir.path());
         assert_eq!(other.staged_after(None, 10).unwrap().len(), 0, "its process lives");
 
