@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use mount::{Chore, Outcome, spelled};
 use serde_json::json;
 
-use super::files::{Listing, Meant, found};
+use super::files::{Filter, Listing, Meant, found};
 use crate::units::{show_bytes, show_plural};
 use crate::{complain, say};
 
@@ -32,7 +32,7 @@ pub(crate) struct EvictArgs {
 const KEPT_TOLD_MAX: usize = 20;
 
 pub(crate) fn run(args: &EvictArgs) -> Result<ExitCode> {
-    let Meant { files, missed } = found(&args.listing)?;
+    let Meant { files, missed } = found(&args.listing, &Filter::default())?;
     let (mut freed_files, mut freed_bytes) = (0, 0);
     let (mut kept, mut failed) = (Vec::new(), missed);
     mount::visit(Chore::Evict {}, &files, &[], |found, outcome| {

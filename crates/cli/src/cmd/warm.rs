@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use mount::{Chore, Found, Outcome, spelled};
 use serde_json::json;
 
-use super::files::{Bar, Listing, Meant, found, rate};
+use super::files::{Bar, Filter, Listing, Meant, found, rate};
 use crate::units::{region, show_bytes, show_plural};
 use crate::{complain, say};
 
@@ -18,6 +18,7 @@ use crate::{complain, say};
 #[command(after_help = "Examples:\n  \
     quayfs warm ~/data/reference\n  \
     quayfs warm ~/data/'runs/**/*.bam' --region 0-64KiB\n  \
+    quayfs warm ~/data/runs --include '*.bam' --exclude 'tmp/*' --max-size 1GiB\n  \
     quayfs warm ~/data/big.h5 --region 1GiB-2GiB --region 7GiB-8GiB\n  \
     find ~/data/slides -name '*.svs' -print0 | quayfs warm --from-file - -0\n\n\
     The mount's own process fetches the bytes. Programs' own reads take priority. Other files may be evicted to\n\
@@ -26,6 +27,8 @@ use crate::{complain, say};
 pub(crate) struct WarmArgs {
     #[command(flatten)]
     listing: Listing,
+    #[command(flatten)]
+    filter: Filter,
     /// Fetch only these bytes of each file, from the first to the one before the last; can be repeated.
     #[arg(long = "region", value_name = "OFFSET-END", value_parser = region)]
     regions: Vec<ByteRange>,
@@ -55,7 +58,7 @@ struct Tally {
 }
 
 pub(crate) fn run(args: &WarmArgs) -> Result<ExitCode> {
-    let Meant { files, missed } = found(&args.listing)?;
+    let Meant { files, missed } = found(&args.listing, &args.filter)?;
     let mut bar = Bar::new(files.iter().map(|found| wanted_bytes(found, &args.regions)).sum());
     let mut tally = Tally::default();
     if args.tell_first {

@@ -104,6 +104,19 @@ fn patterns_and_lists_name_files() {
 }
 
 #[test]
+fn filters_choose_among_the_files_below_a_path() {
+    let files = [("r/a.bam", 2000), ("r/b.bam", 10), ("r/tmp/c.bam", 2000), ("r/d.txt", 2000)];
+    let (_store, mount) = mounted(&files, &[]);
+    let filters = ["--include", "*.bam", "--exclude", "tmp/*", "--min-size", "1KB"];
+    let (said, is_done) = told(&mount, &[&["warm"], &filters[..]].concat(), "r");
+    assert!(is_done, "{said}");
+    assert_eq!((&said["files"], &said["brought_bytes"]), (&json!(1), &json!(2000)));
+    let (said, _) = told(&mount, &["warm", "--max-size", "10B"], "r");
+    assert_eq!((&said["files"], &said["brought_bytes"]), (&json!(1), &json!(10)));
+    assert_eq!(mount.counter("remote_get_bytes"), 2010);
+}
+
+#[test]
 fn what_is_in_no_mount_is_told_once_by_the_name_that_it_was_given() {
     let (store, mount) = mounted(&[("a", 1000), ("b", 1000), ("folder/c", 1000)], &[]);
     let named =

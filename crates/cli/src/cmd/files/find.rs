@@ -13,6 +13,7 @@ use clap::Args as ClapArgs;
 use mount::{Found, spelled};
 use parking_lot::Mutex;
 
+use super::filter::Filter;
 use super::glob;
 
 /// Which files are meant.
@@ -45,8 +46,9 @@ pub(crate) struct Meant {
     pub(crate) missed: Vec<(String, String)>,
 }
 
-/// Finds what `listing` means. Only a list that cannot be read is an error, and a mount that stands still.
-pub(crate) fn found(listing: &Listing) -> Result<Meant> {
+/// Finds the files that `listing` means and that pass `filter`. Only a list that cannot be read is an error, and a mount
+/// that stands still.
+pub(crate) fn found(listing: &Listing, filter: &Filter) -> Result<Meant> {
     let end = if listing.null { 0 } else { b'\n' };
     let list = listing.from_file.as_deref();
     let list = list.map(|list| listed(list, end)).transpose()?.unwrap_or_default();
@@ -59,13 +61,13 @@ pub(crate) fn found(listing: &Listing) -> Result<Meant> {
                 meant.miss(path, &"no file matches this pattern");
             }
             for place in &places {
-                meant.add(place);
+                meant.add(place, filter);
             }
         } else {
-            meant.add(path);
+            meant.add(path, filter);
         }
     }
-    meant.add_all(&list);
+    meant.add_all(&list, filter);
     Ok(meant)
 }
 
@@ -102,13 +104,13 @@ impl Meant {
     }
 
     /// What all of `paths` mean, in this order.
-    fn add_all(&mut self, paths: &[PathBuf]) {
+    fn add_all(&mut self, paths: &[PathBuf], filter: &Filter) {
         let places = Mutex::new(paths.iter().enumerate());
         let look = || {
             let mut looks = Vec::new();
             while let Some((place, path)) = next(&places) {
                 let mut meant = Meant::default();
-                meant.add(path);
+                meant.add(path, filter);
                 looks.push((place, meant));
             }
             looks
@@ -128,12 +130,17 @@ impl Meant {
 
     /// The file `path`, or all files below it on its mount. Links are followed where they are named, not
     /// where they are found.
-    fn add(&mut self, path: &Path) {
+    fn add(&mut self, path: &Path, filter: &Filter) {
         // The daemon is asked about the file, not about a link to it.
         match fs::metadata(path).and_then(|metadata| Ok((metadata, fs::canonicalize(path)?))) {
-            Ok((metadata, path)) if metadata.is_file() => self.files.push(file(path, &metadata)),
+            Ok((metadata, path)) if metadata.is_file() => {
+                let name = path.file_name().map_or(path.as_path(), Path::new);
+                if filter.passes(name, metadata.len()) {
+                    self.files.push(file(path, &metadata));
+                }
+            }
             Ok(_) if !mount::is_in_mount(path) => self.miss(path, &"not mounted"),
-            Ok((metadata, _)) => self.add_below(path, metadata.dev()),
+            Ok((metadata, _)) => self.add_below(path, metadata.dev(), filter),
             Err(error) if error.kind() == io::ErrorKind::NotConnected => {
                 self.miss(path, &mount::not_looked_at(path, error));
             }
@@ -141,7 +148,7 @@ impl Meant {
         }
     }
 
-    fn add_below(&mut self, top: &Path, device: u64) {
+    fn add_below(&mut self, top: &Path, device: u64, filter: &Filter) {
         let mut folders = vec![top.to_owned()];
         while let Some(folder) = folders.pop() {
             let entries = match fs::read_dir(&folder) {
@@ -167,7 +174,11 @@ impl Meant {
                 if metadata.is_dir() {
                     folders.push(entry.path());
                 } else if metadata.is_file() {
-                    self.files.push(file(entry.path(), &metadata));
+                    let path = entry.path();
+                    let below = path.strip_prefix(top).unwrap_or(&path);
+                    if filter.passes(below, metadata.len()) {
+                        self.files.push(file(path, &metadata));
+                    }
                 }
             }
         }

@@ -66,7 +66,7 @@ fn names(place: &Path) -> Vec<std::ffi::OsString> {
 }
 
 /// Whether `pattern` fits all of `name`.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+pub(super) fn fits(pattern: &[u8], name: &[u8]) -> bool {
     // Where the last star is, and how much of the name it has eaten so far.
     let (mut at, mut read) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
