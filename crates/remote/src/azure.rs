@@ -22,7 +22,9 @@ mod permission;
 mod recorded;
 #[cfg(test)]
 mod recorded_paths;
+mod share;
 mod sign;
+mod signed_url;
 mod text;
 
 pub use connect::{AzureCredentials, AzureOptions, ConnectionStringError};

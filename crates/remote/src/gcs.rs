@@ -17,7 +17,9 @@ mod places;
 mod recorded;
 #[cfg(test)]
 mod recorded_folders;
+mod share;
 mod token;
+mod url_signer;
 
 pub use connect::{GcsCredentials, GcsOptions, ServiceAccount, User};
 pub use federation::{Federation, Subject, SubjectFormat};
@@ -47,6 +49,7 @@ use json::Rewrite;
 use moving::Moving;
 use objects::{Shared, condition, generation, is_absent, meta, written};
 use places::{Places, Upload};
+use url_signer::UrlSigner;
 
 /// How many pages in a row may hold nothing that was asked for before the caller has to ask again.
 const EMPTY_PAGES_MAX: u32 = 64;
@@ -98,6 +101,7 @@ impl Gcs {
             rng,
             aborted: Aborted::default(),
             identity: identity::identity(&options.credentials),
+            url_signer: UrlSigner::of(&options.credentials),
         };
         Ok(Gcs { shared: Arc::new(shared) })
     }

@@ -8,6 +8,7 @@ mod azure;
 mod backoff;
 mod behind;
 mod capabilities;
+mod cloud_store;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod error;
@@ -49,6 +50,7 @@ mod xml;
 pub use azure::{Azure, AzureCredentials, AzureOptions, ConnectionStringError, Entra, Proof};
 pub use backoff::RetryOptions;
 pub use capabilities::{Capability, Has, Learned};
+pub use cloud_store::{CloudStore, Details, SHARED_MAX, SharedUrl};
 pub use error::{Error, ErrorKind, Result};
 #[cfg(feature = "testing")]
 pub use fake::Fake;

@@ -38,6 +38,7 @@ mod renames;
 mod route;
 mod server;
 mod session;
+mod share;
 mod shown;
 mod sign;
 mod tags;

@@ -8,16 +8,21 @@ use bytes::Bytes;
 use http::Method;
 use ring::hmac;
 
-use crate::http::{Answer, Http, Request, Unless, encode_path, http_date, query};
+use crate::cloud_store::cannot_sign;
+use crate::http::{Answer, Http, Request, Unless, decode, encode_path, http_date, query};
 use crate::there::{Skew, There};
 use crate::token::Tokens;
 use crate::{Error, ErrorKind, Key, Result, Secret};
 
 use super::connect::{AzureCredentials, AzureOptions, key_bytes};
+use super::signed_url::{self, Blob, DELEGATION_SECS_MAX, DelegatedKey, SigningKey};
 use super::{fault, sign, text};
 
 /// The version of the service that we speak with: the first whose listings begin anywhere.
 const SERVICE_VERSION: &str = "2026-02-06";
+
+/// Longest answer with a user delegation key.
+const DELEGATED_KEY_BYTES_MAX: usize = 64 << 10;
 
 /// A request to be: what it is for, and what goes with it.
 #[derive(Clone)]
@@ -187,6 +192,67 @@ impl Container {
             url.push_str(token.reveal());
         }
         Ok(url)
+    }
+
+    /// Returns a URL by which any client can read the blob `key` until `ends_secs`.
+    pub(super) async fn signed_url(
+        &self,
+        key: &Key,
+        now_secs: i64,
+        ends_secs: i64,
+    ) -> Result<String> {
+        let op = "share";
+        let path = self.blob_path(op, key)?;
+        let (_, container) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let container = decode(container).unwrap_or_default();
+        let blob = Blob {
+            account: &self.account,
+            container: &String::from_utf8_lossy(&container),
+            name: text::name(key).map_err(|words| cannot_sign(key, words))?,
+            is_plain: self.origin.starts_with("http:"),
+        };
+        let pairs = match &self.signer {
+            Signer::No => {
+                let words = "the mount has no credentials to sign with";
+                return Err(cannot_sign(key, words));
+            }
+            Signer::Sas(_) => {
+                let words = "a shared access signature cannot sign a URL: use the key of the account or Entra ID";
+                return Err(cannot_sign(key, words));
+            }
+            Signer::Key(account_key) => {
+                signed_url::query(&SigningKey::Account(account_key), blob, ends_secs)
+            }
+            Signer::Token(_) => {
+                if DELEGATION_SECS_MAX < ends_secs - now_secs {
+                    let words = "with Entra ID a URL is valid for 7 days at most";
+                    return Err(cannot_sign(key, words));
+                }
+                let granted = self.delegated_key(key, (now_secs, ends_secs)).await?;
+                signed_url::query(&SigningKey::Delegated(&granted), blob, ends_secs)
+            }
+        };
+        Ok(format!("{}{path}{}", self.origin, query(&pairs)))
+    }
+
+    /// Asks Entra ID for a key that is valid for this time.
+    async fn delegated_key(
+        &self,
+        key: &Key,
+        (now_secs, ends_secs): (i64, i64),
+    ) -> Result<DelegatedKey> {
+        let op = "share";
+        let call = Call::new(op, Method::POST, key)
+            .query("restype", "service")
+            .query("comp", "userdelegationkey")
+            .body(signed_url::key_request(now_secs, ends_secs));
+        // The request is to the service, above its containers.
+        let (service, _) = self.path.rsplit_once('/').unwrap_or(("", ""));
+        let answer = self.send(call, format!("{service}/")).await?;
+        let document = answer.bytes(DELEGATED_KEY_BYTES_MAX).await;
+        let document = document.map_err(|failure| failure.into_error(op, key))?;
+        let garbled = || Error::new(ErrorKind::Corrupt, op, key).because("not a delegation key");
+        DelegatedKey::parse(&document).ok_or_else(garbled)
     }
 
     /// The name of a path as that of what is to be renamed, which the service must be allowed to do.

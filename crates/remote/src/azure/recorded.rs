@@ -246,6 +246,15 @@ fn read(path: &Path) -> std::io::Result<String> {
 }
 
 #[tokio::test]
+async fn machine_without_an_account_has_no_credentials() {
+    let server = Recording::start(&["403 No\r\n\r\nforbidden"]).await;
+    let machine = Entra::Machine { client_id: None, url: server.url().to_owned() };
+    let azure = azure(&server, AzureCredentials::Entra(machine));
+    let error = azure.head(&Key::from("a")).await.unwrap_err();
+    assert_eq!((error.kind, error.trouble()), (ErrorKind::Denied, Trouble::NoCredentials));
+}
+
+#[tokio::test]
 async fn an_application_and_a_machine_ask_for_tokens_as_documented() {
     let head = "200 OK\r\netag: \"0x1\"\r\nlast-modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n";
     let granted = "200 OK\r\n\r\n{\"access_token\":\"hush\",\"expires_in\":\"3599\"}";

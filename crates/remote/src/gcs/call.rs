@@ -169,6 +169,11 @@ impl Bucket {
         })
     }
 
+    /// The service's URL, and the bucket as it stands in one.
+    pub(super) fn address(&self) -> (&str, &str) {
+        (&self.service, &self.name)
+    }
+
     /// Makes the bucket, for tests.
     #[cfg(feature = "testing")]
     pub(super) async fn create(&self) -> Result<()> {

@@ -19,6 +19,7 @@ use super::call::{Bucket, Call, Service, name};
 use super::json::{self, Object, Written};
 use super::moving::Moving;
 use super::places::Places;
+use super::url_signer::UrlSigner;
 
 /// A page of a thousand objects, each with all the metadata there may be.
 pub(super) const PAGE_BYTES_MAX: usize = 64 << 20;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) aborted: Aborted,
     /// As whom it is asked, but for the end of the token.
     pub(super) identity: Identity,
+    pub(super) url_signer: UrlSigner,
 }
 
 /// The query that asks for `condition`, which is about the object `key`.

@@ -271,7 +271,7 @@ fn subject(said: &str, format: &SubjectFormat) -> Option<String> {
 }
 
 /// The key of a service account, from PEM.
-fn key_pair(key: &Secret) -> Option<KeyPair> {
+pub(super) fn key_pair(key: &Secret) -> Option<KeyPair> {
     let lines = key.reveal().lines().map(str::trim);
     let inside: String = lines.filter(|line| !line.starts_with("-----")).collect();
     KeyPair::from_pkcs8(&base64::decode(inside).ok()?).ok()
@@ -295,10 +295,16 @@ fn assertion(
         "exp": now_secs + ASSERTION_SECS,
     });
     let text = format!("{}.{}", base64_url(header.to_string()), base64_url(claims.to_string()));
-    let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature)
-        .map_err(|_| refused(ErrorKind::Denied, "the service account's key does not sign"))?;
+    let signature = sign(key, text.as_bytes())
+        .ok_or_else(|| refused(ErrorKind::Denied, "the service account's key does not sign"))?;
     Ok(format!("{text}.{}", base64_url(signature)))
+}
+
+/// The signature of `text`; `None` if the key does not sign.
+pub(super) fn sign(key: &KeyPair, text: &[u8]) -> Option<Vec<u8>> {
+    let mut signature = vec![0; key.public().modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).ok()?;
+    Some(signature)
 }
 
 fn base64_url(bytes: impl AsRef<[u8]>) -> String {

@@ -4,7 +4,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use aws_credential_types::Credentials;
+use base::Timestamp;
 use bytes::Bytes;
 use http::Method;
 
@@ -173,6 +176,27 @@ impl Direct {
             }
             (Skew::Other | Skew::Same, _) => Err(error),
         }
+    }
+}
+
+impl Direct {
+    /// Returns a URL of the object `key` that is signed for the time `valid`, and the time of the signature.
+    pub(super) fn signed_url(
+        &self,
+        key: &Key,
+        pairs: &[(&'static str, String)],
+        (credentials, valid): (&Credentials, Duration),
+    ) -> Result<(String, Timestamp)> {
+        let path = encode_path(name("share", key)?.as_bytes());
+        let url = format!("{}{path}{}", self.place.url, query(pairs));
+        let now = self.asker.there.wall();
+        let moment = system_time_of(now);
+        let signed = sign::url_signature(&url, credentials, (&self.place.scope, moment, valid));
+        let signed = signed.map_err(|error| {
+            Error::new(ErrorKind::Unsupported, "share", key).because(error.to_string())
+        })?;
+        let between = if pairs.is_empty() { '?' } else { '&' };
+        Ok((format!("{url}{between}{signed}"), now))
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! [Signature Version 4]: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningError,
-    SigningParams, SigningSettings, UriPathNormalizationMode, sign,
+    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SignatureLocation,
+    SigningError, SigningParams, SigningSettings, UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
 #[cfg(feature = "multi-region")]
@@ -16,6 +16,8 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use bytes::Bytes;
 use http::Method;
 use ring::digest::{SHA256, digest};
+
+use crate::http::query;
 
 /// What is worth a thread of its own to hash.
 const HASH_HERE_BYTES_MAX: usize = 256 << 10;
@@ -115,6 +117,28 @@ pub(super) fn signature(
     Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
+/// Returns the pairs that sign a GET of `url` for the time `valid`, joined by `&`.
+pub(super) fn url_signature(
+    url: &str,
+    credentials: &Credentials,
+    (scope, now, valid): (&Scope, SystemTime, Duration),
+) -> Result<String, SigningError> {
+    let mut settings = SigningSettings::default();
+    settings.percent_encoding_mode = PercentEncodingMode::Single;
+    settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+    settings.payload_checksum_kind = PayloadChecksumKind::NoHeader;
+    settings.signature_location = SignatureLocation::QueryParams;
+    settings.expires_in = Some(valid);
+    let identity: Identity = credentials.clone().into();
+    let params = params(scope, now, (&identity, settings));
+    let headers = std::iter::empty();
+    let request = SignableRequest::new("GET", url, headers, SignableBody::UnsignedPayload)?;
+    let (signed, _) = sign(request, &params)?.into_parts();
+    let pairs: Vec<(&str, String)> =
+        signed.params().iter().map(|(name, value)| (*name, value.to_string())).collect();
+    Ok(query(&pairs).trim_start_matches('?').to_owned())
+}
+
 /// All that goes into a signature but the request.
 fn params<'a>(
     scope: &'a Scope,
@@ -152,7 +176,7 @@ mod tests {
     use bytes::Bytes;
     use http::Method;
 
-    use super::{Payload, Scope, Signer, Unsigned, hash, signature};
+    use super::{Payload, Scope, Signer, Unsigned, hash, signature, url_signature};
 
     /// An example of the documentation ("GET Object").
     #[tokio::test]
@@ -199,6 +223,27 @@ mod tests {
             "AWS4-ECDSA-P256-SHA256 Credential=name/20130524/s3/aws4_request, SignedHeaders=";
         assert!(authorization.starts_with(begins), "{authorization}");
         assert!(authorization.contains("x-amz-region-set"), "{authorization}");
+    }
+
+    /// An example of the documentation ("Authenticating Requests: Using Query Parameters").
+    #[test]
+    fn url_is_signed_in_its_query_as_documented() {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", secret, None, None, "test");
+        // 2013-05-24T00:00:00Z
+        let now = UNIX_EPOCH + Duration::from_hours(380_376);
+        let scope = Scope::Region("us-east-1".to_owned());
+        let url = "https://examplebucket.s3.amazonaws.com/test.txt";
+        let day = Duration::from_hours(24);
+        let signed = url_signature(url, &credentials, (&scope, now, day)).unwrap();
+        let value = |wanted: &str| {
+            let mut pairs = signed.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value)
+        };
+        assert_eq!(value("X-Amz-Expires"), Some("86400"));
+        assert_eq!(value("X-Amz-SignedHeaders"), Some("host"));
+        let signature = "aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
+        assert_eq!(value("X-Amz-Signature"), Some(signature));
     }
 
     #[tokio::test]
