@@ -63,6 +63,7 @@ counters! {
     FilesAhead = "files_ahead", "Small files fetched because others of their folder were read.";
     EvictedBytes = "evicted_bytes", "Cached bytes dropped to make room.";
     MissedReadBytes = "missed_read_bytes", "Bytes that reads did not find in the cache.";
+    StaleReads = "stale_reads", "Reads that failed because the object was replaced or removed.";
     UncachedReadBytes = "uncached_read_bytes", "Bytes read past the cache because it was full.";
 }
 

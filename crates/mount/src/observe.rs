@@ -11,7 +11,7 @@ use crate::hot::Hot;
 use crate::in_flight::{Call, Calls, path_of};
 use crate::telemetry;
 use crate::volumes::Volumes;
-use base::{Clock, Errno, Ino, Metrics, Place, Timing};
+use base::{Clock, Counter, Errno, Ino, Metrics, Place, Timing};
 use fuse::{Answer, Caller, Reply, Request, Service};
 use tracing::Instrument as _;
 use tracing::Span;
@@ -145,6 +145,9 @@ impl Observing {
         let bytes = self.bytes.max(bytes_of(answer));
         if self.timing == Timing::Read {
             hot.note(self.ino, (bytes, 0), now);
+            if matches!(answer, Err(Errno::ESTALE)) {
+                metrics.add(Counter::StaleReads, 1);
+            }
         } else if self.timing == Timing::Write {
             hot.note(self.ino, (0, bytes), now);
         }

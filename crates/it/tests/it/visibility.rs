@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 
-use testkit::{MinIo, Plan, noise, read_at, wait};
+use testkit::{MinIo, Plan, noise, read_at, run, wait};
 
 use crate::{TTL, errno, mounted, names};
 
@@ -53,6 +53,25 @@ fn an_open_file_stays_what_it_was_when_others_replace_the_object() {
         fs::read(&path).is_ok_and(|read| read == new)
     });
     assert!(read_at(&file, 0, old.len()).unwrap() == old, "the open file changed");
+}
+
+#[test]
+fn read_of_a_replaced_object_leaves_a_trace() {
+    const BYTES: usize = 48 << 20;
+    let (bucket, mount) = mounted();
+    bucket.put("slide", &noise(1, BYTES));
+    let file = File::open(mount.join("slide")).unwrap();
+    read_at(&file, 0, 4096).unwrap();
+    bucket.put("slide", &noise(2, BYTES));
+    assert_eq!(errno(read_at(&file, 30 << 20, 4096)), rustix::io::Errno::STALE);
+    let log = || mount.plan().last_log();
+    wait::until("the line in the log", TTL, || {
+        let is_it = |line: &str| line.contains("ESTALE") && line.contains("get slide");
+        log().lines().any(is_it)
+    });
+    assert!(0 < mount.counter("stale_reads"));
+    let status = run(mount.plan().command(["status"]).arg(mount.path()), TTL);
+    assert!(status.ok().contains("failed: the object was replaced"), "{}", status.report());
 }
 
 #[test]

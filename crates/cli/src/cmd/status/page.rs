@@ -166,9 +166,13 @@ fn hits(status: &Status) -> String {
         0 => String::new(),
         opens => format!("; {} opened in passthrough", show_plural(opens, "file")),
     };
+    let stale = match counter(status, "stale_reads") {
+        0 => String::new(),
+        reads => format!("; {} failed: the object was replaced", show_plural(reads, "read")),
+    };
     match status.hit_ratio {
-        Some(ratio) => format!("hit rate {:.1} %{through}", 100.0 * ratio),
-        None => format!("none yet{through}"),
+        Some(ratio) => format!("hit rate {:.1} %{through}{stale}", 100.0 * ratio),
+        None => format!("none yet{through}{stale}"),
     }
 }
 
