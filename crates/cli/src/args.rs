@@ -11,6 +11,7 @@ use crate::cmd::config::ConfigArgs;
 use crate::cmd::doctor::DoctorArgs;
 use crate::cmd::evict::EvictArgs;
 use crate::cmd::fsck::FsckArgs;
+use crate::cmd::info::InfoArgs;
 use crate::cmd::list::ListArgs;
 use crate::cmd::log_level::LogLevelArgs;
 use crate::cmd::man::ManArgs;
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Wait until everything under a path has been uploaded.
     Sync(SyncArgs),
+    /// Show the state of a file or directory: its object, cached part, upload, and the programs that have it open.
+    Info(InfoArgs),
     /// Show a mount's health, uploads, cache, requests and cost.
     Status(StatusArgs),
     /// Watch a mount in the terminal: throughput, hot files, requests, uploads, cache.

@@ -64,6 +64,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::List(list) => cmd::list::run(&list),
         Command::Run(run) => Ok(cmd::run::run(&run)),
         Command::Sync(sync) => Ok(cmd::sync::run(&sync)),
+        Command::Info(info) => cmd::info::run(&info),
         Command::Status(status) => cmd::status::run(&status),
         Command::Top(top) => cmd::top::run(&top),
         Command::Reload(reload) => cmd::reload::run(&reload),

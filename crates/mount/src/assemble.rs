@@ -7,7 +7,7 @@ use base::{Budget, Clock, Metrics, Rng, Share, Shares, SystemClock};
 use fuse::Trust;
 use namespace::{Attributes, Bucket, BucketOptions, Finished, Foresight, Owner, Returns, Top};
 use remote::{
-    ErrorKind, Folder, Hedge, Identified, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
+    CloudStore, ErrorKind, Folder, Hedge, Identity, Key, Learned, Limit, ListRequest, Meta, Meter,
     Page, Remote, Retry, RetryOptions, S3, Suited, Traffic, prefixed,
 };
 use store::Store;
@@ -102,7 +102,7 @@ pub(crate) struct Assembled {
     /// How large the parts of its uploads are.
     pub(crate) parts: Tuned,
     /// As whom the bucket is asked; none for a folder.
-    pub(crate) identified: Option<Arc<dyn Identified>>,
+    pub(crate) cloud: Option<Arc<dyn CloudStore>>,
     /// What the bucket's store can do.
     pub(crate) knowledge: Knowledge,
     /// Which folders were used last.
@@ -132,8 +132,7 @@ pub(crate) async fn assemble(
 ) -> Result<Assembled, Error> {
     let Common { clock, metrics, store, budget, nodes, pending, sizes, .. } = common.clone();
     let rng = Arc::new(Rng::from_entropy());
-    let Provider { remote: provider, identified, learned } =
-        provider(config, (&clock, &rng)).await?;
+    let Provider { remote: provider, cloud, learned } = provider(config, (&clock, &rng)).await?;
     let knowledge = Knowledge::recall(&store, config, learned, &clock);
     let (limit, traffic) = limited(logged(config, provider, &common), &clock, &metrics);
     // Who waits at a terminal wants to hear soon that nothing answers.
@@ -198,7 +197,7 @@ pub(crate) async fn assemble(
         limit,
         traffic,
         parts,
-        identified,
+        cloud,
         knowledge,
     })
 }
@@ -366,7 +365,7 @@ async fn provider(
         Location::Folder(path) => {
             let folder = Folder::open(path).map_err(|source| explained(config, source))?;
             let learned = Arc::new(Learned::of_service(&Folder::HAS));
-            Ok(Provider { remote: Arc::new(folder), identified: None, learned })
+            Ok(Provider { remote: Arc::new(folder), cloud: None, learned })
         }
         Location::Gcs { bucket, prefix } => {
             cloud::gcs(config, (bucket, prefix), world).map_err(|source| explained(config, source))
@@ -405,9 +404,8 @@ pub(crate) async fn reach(
 /// As whom the bucket of `config` is asked; `None` if that cannot be told.
 pub(crate) async fn identity(config: &Config) -> Result<Option<Identity>, Error> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let Provider { identified, .. } =
-        provider(config, (&clock, &Arc::new(Rng::from_entropy()))).await?;
-    Ok(match identified {
+    let Provider { cloud, .. } = provider(config, (&clock, &Arc::new(Rng::from_entropy()))).await?;
+    Ok(match cloud {
         Some(store) => store.identity().await,
         None => None,
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{Clock, Rng};
 use remote::{
-    Azure, AzureOptions, Error, ErrorKind, Gcs, GcsOptions, Identified, Key, Learned, Remote, S3,
+    Azure, AzureOptions, CloudStore, Error, ErrorKind, Gcs, GcsOptions, Key, Learned, Remote, S3,
     S3Options,
 };
 
@@ -15,16 +15,16 @@ use crate::location::Location;
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) remote: Arc<dyn Remote>,
-    pub(crate) identified: Option<Arc<dyn Identified>>,
+    pub(crate) cloud: Option<Arc<dyn CloudStore>>,
     /// What it is known to be able to do.
     pub(crate) learned: Arc<Learned>,
 }
 
 impl Provider {
     /// A store that knows as whom it is asked.
-    pub(crate) fn of(store: impl Remote + Identified + Clone, learned: Arc<Learned>) -> Provider {
-        let identified: Arc<dyn Identified> = Arc::new(store.clone());
-        Provider { remote: Arc::new(store), identified: Some(identified), learned }
+    pub(crate) fn of(store: impl Remote + CloudStore + Clone, learned: Arc<Learned>) -> Provider {
+        let cloud: Arc<dyn CloudStore> = Arc::new(store.clone());
+        Provider { remote: Arc::new(store), cloud: Some(cloud), learned }
     }
 }
 

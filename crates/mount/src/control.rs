@@ -40,6 +40,7 @@ use tokio::sync::Semaphore;
 use crate::assemble::Common;
 use crate::attend::attend;
 use crate::end::EndPatience;
+use crate::entry::mount_around;
 use crate::error::Error;
 use crate::lines::{Lines, say};
 use crate::missing::Missing;
@@ -475,14 +476,7 @@ pub fn status(dir: &Path) -> Result<Status, Error> {
 
 /// The mount that `path` is at or in, and what it says of itself.
 pub fn status_around(path: &Path) -> Result<(PathBuf, Status), Error> {
-    let dir = match fuse::our_mount(path) {
-        Ok(entry) => entry.path,
-        Err(error) => {
-            let place = std::path::absolute(path).ok();
-            let above = place.and_then(|place| fuse::mount_above(&place));
-            above.filter(|_| error.is_not_mounted()).ok_or(error)?.path
-        }
-    };
+    let dir = mount_around(path)?.path;
     let status = status(&dir)?;
     Ok((dir, status))
 }

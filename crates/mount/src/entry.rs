@@ -33,6 +33,15 @@ pub(crate) fn mount_of(path: &Path) -> Result<MountEntry, Error> {
     fuse::mount_of(path).map_err(|error| closed(path, error))
 }
 
+/// The mount that `path` is at or in, also if nothing answers there.
+pub(crate) fn mount_around(path: &Path) -> Result<MountEntry, Error> {
+    fuse::our_mount(path).or_else(|error| {
+        let place = std::path::absolute(path).ok();
+        let above = place.and_then(|place| fuse::mount_above(&place));
+        above.filter(|_| error.is_not_mounted()).ok_or_else(|| error.into())
+    })
+}
+
 /// The words for a mount point would be wrong here: nobody wants to mount anything.
 fn closed(path: &Path, error: MountError) -> Error {
     let above = std::path::absolute(path).ok().and_then(|path| fuse::mount_above(&path));

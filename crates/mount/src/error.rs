@@ -225,6 +225,13 @@ impl Error {
         matches!(self, Error::NotUploaded { .. })
     }
 
+    /// Whether the control socket is closed to this process: another user's, or of another mount namespace.
+    pub fn is_closed(&self) -> bool {
+        let is_missing = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotFound;
+        matches!(self, Error::Others { .. })
+            || matches!(self, Error::Daemon { source, .. } if is_missing(source))
+    }
+
     /// Whether it is that nothing of ours is mounted there.
     pub fn is_not_mounted(&self) -> bool {
         matches!(self, Error::Mount(error) if error.is_not_mounted())

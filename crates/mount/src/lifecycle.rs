@@ -27,6 +27,7 @@ use crate::location::Location;
 use crate::notice::Notice;
 use crate::priority;
 use crate::process_limits;
+use crate::queried::Queried;
 use crate::reload::Reloader;
 use crate::signals::{Requests, Signals, Wanted};
 use crate::socket::Socket;
@@ -154,8 +155,9 @@ fn serve_on(
 
     let socket = Socket::bind(runtime, &config.dir)?;
     let unmounter = mounted.unmounter();
-    let service = Arc::new(watch.around(service));
-    let session = mounted.serve(service).map_err(system("cannot serve requests"))?;
+    // The outermost layer: a wait for uploads is no slow call.
+    let service = Queried::new(Arc::new(watch.around(service)), watch.report(), handle);
+    let session = mounted.serve(Arc::new(service)).map_err(system("cannot serve requests"))?;
     let report = watch.report();
     let reloader = Reloader::new(configuration, common.clone(), config.insight.log.clone());
     let (asked, common_too) = (Arc::clone(&volumes), common.clone());

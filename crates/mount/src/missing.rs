@@ -43,6 +43,30 @@ impl Missing {
         Missing { list_command: Some(recover_list(dir)), ..self }
     }
 
+    /// Replaces each reason, which may name files that the caller may not see.
+    #[must_use]
+    pub(crate) fn without_names(self) -> Missing {
+        const LINE: &str = "a file or a change of a name; the user that mounted can see which";
+        let failed = self.failed.iter().map(|_| LINE.to_owned()).collect();
+        Missing { failed, ..self }
+    }
+
+    /// Keeps reasons of `bytes_max` in all, and counts the rest in one line.
+    #[must_use]
+    pub(crate) fn within(self, bytes_max: usize) -> Missing {
+        let (mut failed, mut bytes) = (self.failed, 0);
+        let fitting = failed.iter().take_while(|reason| {
+            bytes += reason.len();
+            bytes <= bytes_max
+        });
+        let (kept, all) = (fitting.count(), failed.len());
+        if kept < all {
+            failed.truncate(kept);
+            failed.push(format!("and {} more", all - kept));
+        }
+        Missing { failed, ..self }
+    }
+
     /// Nothing was tried, for `reason`.
     pub(crate) fn untried(reason: &str) -> Missing {
         Missing { failed: vec![reason.to_owned()], ..Missing::default() }
@@ -105,6 +129,30 @@ mod tests {
         let missing = Missing::of([&lost]).kept_in(Path::new("/c"));
         let advice = missing.advice("try again");
         assert!(advice.contains("`quayfs recover --list --cache-dir /c` tells"), "{advice}");
+    }
+
+    #[test]
+    fn reasons_without_names_are_as_many() {
+        let failed = |reason: &str| Unpublished {
+            reason: reason.to_owned(),
+            next: Next::TryAgain,
+            news: None,
+        };
+        let missing = Missing::of(&[failed("secret/a: denied"), failed("secret/b: denied")]);
+        let lines = missing.without_names().lines();
+        assert!(lines.lines().count() == 2 && !lines.contains("secret"), "{lines}");
+    }
+
+    #[test]
+    fn long_lists_of_reasons_are_cut() {
+        let failed = |reason: &str| Unpublished {
+            reason: reason.to_owned(),
+            next: Next::TryAgain,
+            news: None,
+        };
+        let missing = Missing::of(&[failed("aaaa"), failed("bbbb"), failed("cccc")]);
+        assert_eq!(missing.clone().within(12), missing);
+        assert_eq!(missing.within(11).lines(), "  aaaa\n  bbbb\n  and 1 more");
     }
 
     #[test]

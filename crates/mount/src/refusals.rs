@@ -27,8 +27,8 @@ pub(crate) async fn all(volumes: &Volumes) -> Vec<Refused> {
     let mut found = Vec::new();
     for volume in volumes.all() {
         let Some(refusal) = volume.traffic.refusal() else { continue };
-        let identity = match &volume.identified {
-            Some(identified) => identified.identity().await,
+        let identity = match &volume.cloud {
+            Some(cloud) => cloud.identity().await,
             None => None,
         };
         let place = volume.place.clone();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base::{Clock, Ino};
 use namespace::Bucket;
-use remote::{Identified, Limit, Remote, Traffic};
+use remote::{CloudStore, Key, Limit, Remote, Traffic};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use transfer::Tuned;
@@ -37,8 +37,8 @@ pub(crate) struct Volume {
     pub(crate) read_only: Option<ReadOnly>,
     /// What it is in a mount of all buckets: `s3/bucket`.
     pub(crate) place: String,
-    /// As whom its bucket is asked; none for a folder.
-    pub(crate) identified: Option<Arc<dyn Identified>>,
+    /// Services of the store for people, such as signed URLs; `None` for a local folder.
+    pub(crate) cloud: Option<Arc<dyn CloudStore>>,
     remote: Arc<dyn Remote>,
     /// What bounds the requests under way.
     pub(crate) limit: Arc<Limit>,
@@ -46,6 +46,8 @@ pub(crate) struct Volume {
     pub(crate) traffic: Arc<Traffic>,
     /// The prefix of all its keys.
     pub(crate) prefix: String,
+    /// URL of the mounted bucket or prefix, such as `s3://bucket/prefix`.
+    pub(crate) url: String,
     /// How large the parts of its uploads are.
     pub(crate) parts: Tuned,
     /// What the bucket's store can do.
@@ -65,8 +67,7 @@ impl Volume {
         runtime: &Handle,
     ) -> Volume {
         let Assembled { vfs, namespace, ledger, remote, clock, changes, .. } = assembled;
-        let Assembled { limit, traffic, parts, identified, knowledge, recall, asked, .. } =
-            assembled;
+        let Assembled { limit, traffic, parts, cloud, knowledge, recall, asked, .. } = assembled;
         vfs.attach(Arc::new(kernel));
         // Before anybody asks for a change.
         let asked = runtime.spawn(recall::take_in(&namespace, asked));
@@ -89,15 +90,17 @@ impl Volume {
         };
         let place = config.location.place();
         let prefix = config.location.prefix().to_owned();
+        let url = config.location.to_string();
         Volume {
             dispatch,
             read_only,
             place,
-            identified,
+            cloud,
             remote,
             limit,
             traffic,
             prefix,
+            url,
             parts,
             knowledge,
             recall,
@@ -116,6 +119,11 @@ impl Volume {
     /// The file system.
     pub(crate) fn vfs(&self) -> &Arc<Vfs> {
         &self.dispatch.vfs
+    }
+
+    /// Returns the key in the bucket of an object that the mount calls `key`.
+    pub(crate) fn object_key(&self, key: &Key) -> Key {
+        Key::new([self.prefix.as_bytes(), key.as_bytes()].concat())
     }
 
     /// The bucket itself.

@@ -80,6 +80,12 @@ impl Volumes {
         volume.vfs().path(inner).map(|path| in_mount(tag, &volume, path))
     }
 
+    /// Returns the volume of `ino`, a number of the kernel, and the number within the volume.
+    pub(crate) fn owner(&self, ino: Ino) -> Option<(Arc<Volume>, Ino)> {
+        let (tag, inner) = Tag::split(ino);
+        Some((self.with(tag)?, inner))
+    }
+
     /// The volume of what the kernel calls `ino`, and the path there.
     pub(crate) fn place(&self, ino: Ino) -> Option<(Arc<Volume>, Vec<u8>)> {
         let (tag, inner) = Tag::split(ino);
@@ -128,7 +134,7 @@ impl Volumes {
     /// As whom the buckets are asked, each once.
     pub(crate) async fn identities(&self) -> Vec<Identity> {
         let all = self.all();
-        let identified = all.iter().filter_map(|volume| volume.identified.as_ref());
+        let identified = all.iter().filter_map(|volume| volume.cloud.as_ref());
         let identities = future::join_all(identified.map(|store| store.identity())).await;
         let mut told: Vec<Identity> = Vec::new();
         for identity in identities.into_iter().flatten() {

@@ -86,6 +86,12 @@ impl Handles {
         self.files.read().values().any(|handle| Arc::ptr_eq(&handle.file, file))
     }
 
+    /// Number of open handles of `file`.
+    pub(crate) fn count(&self, file: &Arc<File>) -> u64 {
+        let files = self.files.read();
+        files.values().filter(|handle| Arc::ptr_eq(&handle.file, file)).count() as u64
+    }
+
     /// Whether someone has `file` open for writing.
     pub(crate) fn is_written(&self, file: &Arc<File>) -> bool {
         let files = self.files.read();

@@ -66,6 +66,7 @@ pub use note::{Destination, destination, leaves_nothing};
 pub use ops::copy::Place;
 pub use ops::dir::{DirEntry, DirPage, Plus};
 pub use ops::fallocate::Fallocate;
+pub use ops::inspect::Inspection;
 pub use ops::open::{Opened, Pages};
 pub use ops::statfs::Space;
 pub use ops::xattr::Privilege;

@@ -2,6 +2,7 @@
 
 use base::Ino;
 
+use crate::file::File;
 use crate::vfs::Vfs;
 
 /// A file that the bucket does not have yet.
@@ -45,17 +46,27 @@ impl Vfs {
         let pending = dirty.iter().map(|file| PendingFile {
             path: self.path(file.ino()),
             bytes: file.size(),
-            stage: match (file.upload_under_way(), failures.get(&file.ino())) {
-                (Some(_), _) => Stage::UnderWay,
-                (None, Some(reason)) => Stage::Failed(reason.clone()),
-                (None, None) => Stage::Waiting,
-            },
+            stage: stage(file, failures.get(&file.ino())),
         });
         pending.collect()
+    }
+
+    /// Progress of the upload of `file`, which has bytes that the bucket lacks.
+    pub(crate) fn stage_of(&self, file: &File) -> Stage {
+        stage(file, self.failures.all().get(&file.ino()))
     }
 
     /// The names above and of `ino` with slashes between them; `None` if it has none.
     pub fn path(&self, ino: Ino) -> Option<Vec<u8>> {
         self.namespace.path(ino)
+    }
+}
+
+/// Progress of the upload of `file`, whose last try failed for the reason `failed`, if it did.
+fn stage(file: &File, failed: Option<&String>) -> Stage {
+    match (file.upload_under_way(), failed) {
+        (Some(_), _) => Stage::UnderWay,
+        (None, Some(reason)) => Stage::Failed(reason.clone()),
+        (None, None) => Stage::Waiting,
     }
 }

@@ -198,7 +198,7 @@ impl Vfs {
     }
 
     /// What the file `ino` is fetched from; `None` if it is here only.
-    async fn source_of(self: &Arc<Self>, ino: Ino) -> Result<Option<Arc<Download>>> {
+    pub(crate) async fn source_of(self: &Arc<Self>, ino: Ino) -> Result<Option<Arc<Download>>> {
         if let Some(file) = self.files.find(ino) {
             return Ok(match &file.state.read().bytes {
                 Bytes::Clean(source) | Bytes::Staged { base: Some(source), .. } => {

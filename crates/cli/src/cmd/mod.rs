@@ -10,6 +10,7 @@ mod files;
 pub(crate) mod fsck;
 pub(crate) mod fstab;
 mod in_flight;
+pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod log_level;
 pub(crate) mod man;

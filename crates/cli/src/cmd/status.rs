@@ -32,7 +32,10 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
     match &args.dir {
         Some(dir) => {
-            let (dir, status) = mount::status_around(dir)?;
+            let (dir, status) = match mount::status_around(dir) {
+                Err(error) if error.is_closed() => return brief(args, dir, error),
+                found => found?,
+            };
             say(&if args.json {
                 serde_json::to_string(&status)?
             } else {
@@ -42,6 +45,13 @@ pub(crate) fn run(args: &StatusArgs) -> Result<ExitCode> {
         }
         None => all(args),
     }
+}
+
+/// Shows as much of the state of another user's mount as each user that may read `path` may see.
+fn brief(args: &StatusArgs, path: &Path, closed: mount::Error) -> Result<ExitCode> {
+    let Ok((dir, status)) = mount::brief_status(path) else { return Err(closed.into()) };
+    say(&if args.json { serde_json::to_string(&status)? } else { page::brief(&status, &dir) });
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Each mount, be it that it does not answer.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-use testkit::{Cloud, Emulator, close, noise, wait, write_new};
+use serde_json::Value;
+use testkit::{Cloud, Emulator, close, noise, run, wait, write_new};
 
 use crate::TTL;
 
@@ -51,6 +52,22 @@ fn a_blob_with_a_stale_checksum_is_read_whole() {
         bucket.note_md5(key, "00112233445566778899aabbccddeeff");
         let mount = emulator.plan(&bucket.url()).mount();
         assert!(fs::read(mount.join(key)).unwrap() == bytes, "{key}");
+        mount.umount();
+    }
+}
+
+#[test]
+fn info_has_the_details_of_an_object() {
+    for cloud in [Cloud::Google, Cloud::Azure] {
+        let emulator = Emulator::start(cloud);
+        let bucket = emulator.bucket();
+        bucket.put("in/a b", b"bytes");
+        let mount = emulator.plan(&format!("{}/in", bucket.url())).mount();
+        let info = run(mount.plan().command(["info", "--json"]).arg(mount.join("a b")), TTL);
+        let info: Value = serde_json::from_str(info.ok()).unwrap();
+        assert_eq!(info["url"], format!("{}/in/a b", bucket.url()), "{info}");
+        assert_eq!((&info["key"], &info["bytes"]), (&"in/a b".into(), &5.into()), "{info}");
+        assert!(info["store_error"].is_null() && info["storage_class"].is_string(), "{info}");
         mount.umount();
     }
 }

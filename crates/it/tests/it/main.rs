@@ -69,6 +69,7 @@ mod run;
 mod secrets;
 mod settings;
 mod shared_cache;
+mod shared_mount;
 mod slides;
 mod stale_pages;
 mod system;

@@ -72,6 +72,18 @@ fn trusted_attributes_of_a_bucket_are_not_shown_to_root() {
     assert_eq!(removexattr(&file, name), Err(Errno::OPNOTSUPP));
 }
 
+#[test]
+fn closed_folder_with_other_files_is_used_and_they_stay() {
+    let folder = Scratch::new();
+    let (bucket, state) = (folder.folder("bucket"), folder.folder("state"));
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(state.join("notes"), "mine").unwrap();
+    let mount = Plan::of_url(&format!("file://{}", bucket.display())).state_in(&state).mount();
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    mount.umount();
+    assert_eq!(fs::read(state.join("notes")).unwrap(), b"mine");
+}
+
 /// Expects `folder/file` to hold `bytes`.
 fn refuses_changes(mount: &Mount) {
     let file = mount.join("folder/file");

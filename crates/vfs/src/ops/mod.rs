@@ -5,6 +5,7 @@ pub(crate) mod copy;
 pub(crate) mod dir;
 mod entry;
 pub(crate) mod fallocate;
+pub(crate) mod inspect;
 mod link;
 mod lookup;
 pub(crate) mod open;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use base::printable;
 use mount::{
-    CostStatus, CredentialsStatus, InFlightStatus, ReadOnly, Status, StoreStatus, TimesStatus,
-    TuningStatus, UploadState,
+    BriefStatus, CostStatus, CredentialsStatus, InFlightStatus, ReadOnly, Status, StoreStatus,
+    TimesStatus, TuningStatus, UploadState,
 };
 
 use crate::cmd::in_flight::{call, request};
@@ -53,6 +53,33 @@ pub(super) fn page(status: &Status, dir: &Path) -> String {
     lines.extend(table("requests to the store", &status.requests, Some(&status.cost.currency)));
     lines.extend(table("calls of programs", &status.calls, None));
     lines.join("\n")
+}
+
+/// Page about a mount for users that did not mount it.
+pub(super) fn brief(status: &BriefStatus, dir: &Path) -> String {
+    let BriefStatus { source, health, mounted_secs, pending_uploads, .. } = status;
+    let pending = match (pending_uploads, status.pending_changes) {
+        (0, 0) => "none pending".to_owned(),
+        (count, changes) => format!(
+            "{} pending, {}, and {} of names",
+            files(*count),
+            show_bytes(status.pending_bytes),
+            show_plural(changes, "change")
+        ),
+    };
+    [
+        format!(
+            "{} on {}: {}, mounted for {} by another user",
+            printable(source),
+            shown(dir),
+            health.word(),
+            show_time(*mounted_secs)
+        ),
+        String::new(),
+        entry("uploads", &pending),
+        entry("cache", &format!("{} cached", show_bytes(status.cached_bytes))),
+    ]
+    .join("\n")
 }
 
 fn head(status: &Status, dir: &Path) -> Vec<String> {
