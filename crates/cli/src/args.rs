@@ -19,6 +19,7 @@ use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
 use crate::cmd::reload::ReloadArgs;
 use crate::cmd::run::RunArgs;
+use crate::cmd::share::ShareArgs;
 use crate::cmd::status::StatusArgs;
 use crate::cmd::top::TopArgs;
 use crate::cmd::umount::UmountArgs;
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Sync(SyncArgs),
     /// Show the state of a file or directory: its object, cached part, upload, and the programs that have it open.
     Info(InfoArgs),
+    /// Print a signed URL by which any client can read a file for a limited time.
+    Share(ShareArgs),
     /// Show a mount's health, uploads, cache, requests and cost.
     Status(StatusArgs),
     /// Watch a mount in the terminal: throughput, hot files, requests, uploads, cache.

@@ -65,6 +65,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Run(run) => Ok(cmd::run::run(&run)),
         Command::Sync(sync) => Ok(cmd::sync::run(&sync)),
         Command::Info(info) => cmd::info::run(&info),
+        Command::Share(share) => cmd::share::run(&share),
         Command::Status(status) => cmd::status::run(&status),
         Command::Top(top) => cmd::top::run(&top),
         Command::Reload(reload) => cmd::reload::run(&reload),

@@ -8,6 +8,7 @@
 //!   hasten ──▶ one Drain, when uploads that were delayed have begun
 //!   force  ──▶ one Drain, when the end of the mount waits for no store that does not answer
 //!   sync N ──▶ as drain, for what is below the inode N
+//!   share N SECS ──▶ one Offer of a signed URL of the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
 //!   reload ──▶ one Reloaded, as after a HUP
 //!   hello  ──▶ nothing, as to all that is no question: the connection ends
@@ -48,6 +49,7 @@ use crate::peer::Peer;
 use crate::reload::{Reloaded, Reloader};
 use crate::report::Report;
 use crate::runtime_dir::{self, Of};
+use crate::shared_url;
 use crate::socket::Socket;
 use crate::status::{Live, Status};
 use crate::task;
@@ -203,6 +205,10 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
                     controlled.tell(&mut lines, &mut writing, syncing).await
                 }
                 Err(_) => Ok(()),
+            },
+            Some(("share", words)) => match shared_url::offer(&controlled.volumes, words).await {
+                Some(offer) => say(&mut writing, &offer).await,
+                None => Ok(()),
             },
             Some(_) | None => Ok(()),
         },

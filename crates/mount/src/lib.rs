@@ -59,6 +59,8 @@ mod reload;
 mod report;
 mod runtime_dir;
 mod samples;
+mod share;
+mod shared_url;
 mod signals;
 mod sizes;
 mod socket;
@@ -120,6 +122,8 @@ pub use remote::{
     Encryption, Endpoints, Entra, GcsCredentials, Payer, Proof, S3Terms, Secret, Tags, TokenFile,
 };
 pub use samples::Rates;
+pub use share::share;
+pub use shared_url::Shared;
 pub use spelling::spelled;
 pub use stand_in::copy_over_link;
 pub use status::{

@@ -19,6 +19,7 @@ pub(crate) mod pin;
 pub(crate) mod recover;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod share;
 pub(crate) mod status;
 pub(crate) mod sync;
 mod this_program;

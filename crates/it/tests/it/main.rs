@@ -70,6 +70,7 @@ mod secrets;
 mod settings;
 mod shared_cache;
 mod shared_mount;
+mod signed_urls;
 mod slides;
 mod stale_pages;
 mod system;
