@@ -131,7 +131,7 @@ pub use status::{
     ReadOnly, RequestStatus, Status, StoreStatus, TimesStatus, TuningStatus, UploadState,
     UploadStatus,
 };
-pub use store::{CacheLimit, Unsafe, check_ownership};
+pub use store::{CacheLimit, Unsafe, check_ownership, create_trusted, resolve_trusted};
 pub use sync::sync;
 pub use task::{Chore, Outcome};
 pub use telemetry::{

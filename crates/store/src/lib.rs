@@ -56,6 +56,7 @@ mod store;
 mod strangers;
 mod sums;
 mod table;
+mod trusted_path;
 mod waiting;
 
 pub use backing::{BackingFile, FetchTurn};
@@ -87,4 +88,5 @@ pub use state::pins::{Held, Pin};
 #[cfg(feature = "testing")]
 pub use store::World;
 pub use store::{Options, Store, Usage};
+pub use trusted_path::{create_trusted, resolve_trusted};
 pub use waiting::{StagedFiles, Waiting, WaitingKind, waiting};

@@ -13,6 +13,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType, Stat};
 use rustix::process::geteuid;
 
 /// Why a state folder is not safe to use.
@@ -40,6 +41,14 @@ pub enum Unsafe {
         /// The entry.
         path: PathBuf,
     },
+    /// A symbolic link on the way belongs to another user.
+    #[error("{} is a symbolic link of user {uid}, who can make it lead elsewhere", path.display())]
+    ForeignLink {
+        /// The link.
+        path: PathBuf,
+        /// Its owner.
+        uid: u32,
+    },
     /// The folder cannot be examined.
     #[error("cannot look at {}: {source}", path.display())]
     Io {
@@ -52,16 +61,16 @@ pub enum Unsafe {
 
 /// Owner, permissions and kind of a folder or file, as far as the check needs them.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
-    uid: u32,
-    gid: u32,
-    mode: u32,
-    is_link: bool,
+pub(crate) struct Facts {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) mode: u32,
+    pub(crate) is_link: bool,
 }
 
 /// Where a folder or file stands, from the state folder's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
+pub(crate) enum Position {
     /// A folder above the state folder.
     Above,
     /// The state folder.
@@ -78,7 +87,7 @@ enum Fault {
     Link,
 }
 
-const ROOT: u32 = 0;
+pub(crate) const ROOT: u32 = 0;
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
@@ -92,14 +101,7 @@ pub fn check_ownership(dir: &Path) -> Result<PathBuf, Unsafe> {
     let check = |path: &Path, position| {
         // An entry that goes meanwhile is no danger.
         let Some(metadata) = look(path).map_err(|source| io(path, source))? else { return Ok(()) };
-        let facts = Facts::of(&metadata);
-        let path = path.to_owned();
-        match fault(user, position, facts) {
-            None => Ok(()),
-            Some(Fault::Owner) => Err(Unsafe::Owner { path, uid: facts.uid }),
-            Some(Fault::Writable) => Err(Unsafe::Writable { path, mode: facts.mode & 0o7777 }),
-            Some(Fault::Link) => Err(Unsafe::Link { path }),
-        }
+        broken_rule(user, path, position, Facts::of(&metadata))
     };
     if user == ROOT && is_initial_user_namespace() {
         for above in dir.ancestors().skip(1) {
@@ -128,7 +130,7 @@ fn look(path: &Path) -> io::Result<Option<Metadata>> {
 
 /// Whether users of this process are those of the machine: in a user namespace of its own, folders of the machine's
 /// root belong to nobody, and root is an ordinary user.
-fn is_initial_user_namespace() -> bool {
+pub(crate) fn is_initial_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
@@ -141,6 +143,31 @@ impl Facts {
             mode: metadata.mode(),
             is_link: metadata.is_symlink(),
         }
+    }
+
+    pub(crate) fn of_stat(stat: &Stat) -> Facts {
+        Facts {
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mode: stat.st_mode,
+            is_link: FileType::from_raw_mode(stat.st_mode) == FileType::Symlink,
+        }
+    }
+}
+
+/// An error if the folder or file at `path` breaks a rule for a daemon of `user`.
+pub(crate) fn broken_rule(
+    user: u32,
+    path: &Path,
+    position: Position,
+    facts: Facts,
+) -> Result<(), Unsafe> {
+    let path = path.to_owned();
+    match fault(user, position, facts) {
+        None => Ok(()),
+        Some(Fault::Owner) => Err(Unsafe::Owner { path, uid: facts.uid }),
+        Some(Fault::Writable) => Err(Unsafe::Writable { path, mode: facts.mode & 0o7777 }),
+        Some(Fault::Link) => Err(Unsafe::Link { path }),
     }
 }
 

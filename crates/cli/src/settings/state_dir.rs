@@ -2,10 +2,11 @@
 //! people and systems wipe.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use mount::Unsafe;
 
 use super::flags::StateSettings;
 
@@ -15,15 +16,15 @@ const MODE: u32 = 0o700;
 /// What each state folder has.
 const DATABASE: &str = "state.db";
 
-/// The folder that is wished for, or the usual one of this user, as [`canonical`] tells it.
+/// The folder that the user names, or the usual one of this user, without symbolic links, as a daemon knows its state folder:
+/// commands compare the two. Fails for a path that leads through a link of another user.
 pub(crate) fn state_dir(settings: &StateSettings) -> Result<PathBuf> {
-    asked_for(settings).map(canonical)
-}
-
-/// The path without symbolic links, as a daemon knows its state folder: commands compare the two. A folder that is not
-/// there yet keeps the path as it was given.
-fn canonical(dir: PathBuf) -> PathBuf {
-    fs::canonicalize(&dir).unwrap_or(dir)
+    let dir = asked_for(settings)?;
+    match mount::resolve_trusted(&dir) {
+        // The first use of the folder tells more.
+        Err(Unsafe::Io { .. }) => Ok(dir),
+        resolved => resolved.with_context(|| not_safe(&dir)),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
@@ -40,14 +41,10 @@ fn asked_for(settings: &StateSettings) -> Result<PathBuf> {
 }
 
 /// Makes it, for this user alone, and returns its canonical path. One that is there and that others may enter is closed to
-/// them, unless it has something of theirs: then it is refused, as is one that another user could change.
+/// them, unless it has something of theirs: then it is refused, as is one that another user could change. Nothing is made or
+/// changed before the whole path is known to be safe.
 pub(crate) fn make_state_dir(dir: &Path) -> Result<PathBuf> {
-    fs::DirBuilder::new().recursive(true).mode(MODE).create(dir).with_context(|| {
-        format!(
-            "cannot make the state folder {}: choose another one with --cache-dir",
-            dir.display()
-        )
-    })?;
+    let dir = &mount::create_trusted(dir).map_err(|error| not_made(dir, error))?;
     let dir = &safe_state_dir(dir)?;
     narrow(dir).with_context(|| {
         format!(
@@ -66,13 +63,25 @@ pub(crate) fn make_state_dir(dir: &Path) -> Result<PathBuf> {
 
 /// The canonical path of a state folder that is there, if no other user can change what is in it.
 pub(crate) fn safe_state_dir(dir: &Path) -> Result<PathBuf> {
-    mount::check_ownership(dir).with_context(|| {
-        format!(
-            "the state folder {} is not safe: choose another one with --cache-dir, or make its owner \
-             the only user that can change it",
+    mount::check_ownership(dir).with_context(|| not_safe(dir))
+}
+
+fn not_made(dir: &Path, error: Unsafe) -> anyhow::Error {
+    if let Unsafe::Io { source, .. } = error {
+        return anyhow::Error::new(source).context(format!(
+            "cannot make the state folder {}: choose another one with --cache-dir",
             dir.display()
-        )
-    })
+        ));
+    }
+    anyhow::Error::new(error).context(not_safe(dir))
+}
+
+fn not_safe(dir: &Path) -> String {
+    format!(
+        "the state folder {} is not safe: choose another one with --cache-dir, or make its owner \
+         the only user that can change it",
+        dir.display()
+    )
 }
 
 fn narrow(dir: &Path) -> Result<()> {
@@ -120,7 +129,7 @@ mod tests {
         let (dir, link) = (scratch.path().join("dir"), scratch.path().join("link"));
         std::os::unix::fs::symlink(&dir, &link).unwrap();
         let settings = StateSettings { cache_dir: Some(link.clone()) };
-        assert_eq!(state_dir(&settings).unwrap(), link, "there is no folder yet");
+        assert_eq!(state_dir(&settings).unwrap(), dir, "there is no folder yet");
         fs::create_dir(&dir).unwrap();
         let of_daemon = make_state_dir(&link).unwrap();
         assert_eq!(state_dir(&settings).unwrap(), of_daemon);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -293,4 +293,45 @@ fn root_refuses_a_state_folder_that_another_user_can_change() {
     assert!(said.contains(&format!("{} belongs to user 23456", above.display())), "{said}");
     chown(&above, Some(0), Some(0)).unwrap();
     attempt(&above.join("state")).ok().umount();
+}
+
+#[test]
+fn root_follows_no_link_of_another_user_to_its_state_folder() {
+    let scratch = Scratch::new();
+    let bucket = MinIo::shared().bucket();
+    let attempt = |state: &Path| Plan::of(&bucket).state_in(state).attempt();
+    let user = Some(23456);
+    let target = scratch.folder("target");
+    let mode = |dir: &Path| fs::metadata(dir).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+
+    // In a folder of the user, who can replace the link; and in one where nobody can remove the link of another user.
+    let own = scratch.folder("own");
+    let shared = scratch.folder("shared");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    for folder in [&own, &shared] {
+        symlink(&target, folder.join("link")).unwrap();
+        lchown(folder.join("link"), user, user).unwrap();
+    }
+    chown(&own, user, user).unwrap();
+    for (link, words) in [
+        (own.join("link"), format!("{} belongs to user 23456", own.display())),
+        (
+            shared.join("link"),
+            format!("{}/link is a symbolic link of user 23456", shared.display()),
+        ),
+    ] {
+        for state in [link.clone(), link.join("new/folder")] {
+            let said = attempt(&state).refused().stderr;
+            assert!(said.contains(&words), "{}: {said}", state.display());
+            assert_eq!(mode(&target), 0o755, "{}", state.display());
+            assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "{}", state.display());
+        }
+    }
+
+    // A link of root is followed.
+    lchown(shared.join("link"), Some(0), Some(0)).unwrap();
+    attempt(&shared.join("link")).ok().umount();
+    assert!(target.join("state.db").exists());
+    assert_eq!(mode(&target), 0o700);
 }
