@@ -1,7 +1,8 @@
 //! The end of a mount: uploads what is left, for as long as that may help.
 //!
 //! The kernel has let go of the mount when this begins. A store that does not answer is asked again and again, until a
-//! second signal, the limit that the user set, or a forced unmount ends the wait. An end that no process waits for, as
+//! second signal, the limit that the user set, or a forced unmount ends the wait. So is one that refuses the credentials: they
+//! may be renewed. An end that no process waits for, as
 //! after `fusermount3 -u`, gives up by itself when nothing was uploaded for [`UNATTENDED_PATIENCE`]. What is then not
 //! uploaded stays in the state folder for the next mount, and the caller tells so. Attributes alone are tried once.
 
@@ -54,6 +55,10 @@ const TOLD_MAX: usize = 10;
 /// An unattended end gives up when no try has brought anything into the store for so long. A try is never cut short by
 /// this: an upload that takes hours ends as it would with an attended end.
 const UNATTENDED_PATIENCE: Duration = Duration::from_mins(10);
+
+/// A file that another open file holds back is waited for so long: calls that came before the end may still be under way.
+/// After that no program can close the other file any more.
+const HELD_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The wait between two tries, the first and the longest: each try itself takes up to a deadline.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -118,12 +123,14 @@ async fn upload(
     (patience, attendance): (&EndPatience, Attendance),
     failed: &mut Vec<Unpublished>,
 ) {
+    let begun = clock.monotonic();
     let mut pause = PAUSE_MIN;
     let mut standstill = Standstill::begin(clock.monotonic(), &volumes.pending());
     loop {
         *failed = volumes.drain().await.into_all();
         // The end does not wait for attributes alone.
-        let helps = failed.iter().any(may_pass);
+        let since = clock.monotonic().saturating_sub(begun);
+        let helps = failed.iter().any(|failed| may_pass(failed.next, since));
         failed.extend(volumes.attributes_left());
         if patience.is_forced.load(Ordering::Relaxed) || !helps {
             return;
@@ -216,10 +223,11 @@ impl NotUploaded {
     }
 }
 
-/// Whether one more try may help.
-fn may_pass(failed: &Unpublished) -> bool {
-    match failed.next {
-        Next::TryAgain | Next::Wait => true,
+/// Whether one more try may help, so long after the kernel has let go of the mount.
+fn may_pass(next: Next, since: Duration) -> bool {
+    match next {
+        Next::TryAgain => true,
+        Next::Wait => since < HELD_PATIENCE,
         Next::Refused | Next::Lost | Next::MakeAgain => false,
     }
 }
@@ -238,14 +246,17 @@ mod tests {
 
     #[test]
     fn only_what_may_go_well_is_tried_again() {
-        for (next, want) in [
-            (Next::TryAgain, true),
-            (Next::Wait, true),
-            (Next::Refused, false),
-            (Next::Lost, false),
-            (Next::MakeAgain, false),
+        for (next, since_secs, want) in [
+            (Next::TryAgain, 0, true),
+            (Next::TryAgain, 600, true),
+            (Next::Wait, 4, true),
+            (Next::Wait, 5, false),
+            (Next::Refused, 0, false),
+            (Next::Lost, 0, false),
+            (Next::MakeAgain, 0, false),
         ] {
-            assert_eq!(may_pass(&failed(next)), want, "{next:?}");
+            let may = may_pass(next, Duration::from_secs(since_secs));
+            assert_eq!(may, want, "{next:?} {since_secs}");
         }
     }
 

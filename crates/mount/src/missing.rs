@@ -22,6 +22,9 @@ pub struct Missing {
     /// How many of these others hold back.
     #[serde(default)]
     held: usize,
+    /// How many of these the store refuses for good.
+    #[serde(default)]
+    refused: usize,
     /// The command that lists the bytes of those that lost.
     #[serde(default)]
     list_command: Option<String>,
@@ -33,8 +36,9 @@ impl Missing {
         let unpublished: Vec<_> = unpublished.into_iter().collect();
         let many = |next| unpublished.iter().filter(|one| one.next == next).count();
         let (lost, undone, held) = (many(Next::Lost), many(Next::MakeAgain), many(Next::Wait));
+        let refused = many(Next::Refused);
         let failed = unpublished.into_iter().map(|one| one.reason.clone()).collect();
-        Missing { failed, lost, undone, held, list_command: None }
+        Missing { failed, lost, undone, held, refused, list_command: None }
     }
 
     /// The same, of a mount with the state folder `dir`.
@@ -96,10 +100,17 @@ impl Missing {
 
     /// What can be done about it; of what may go well another time, `again`.
     pub fn advice(&self, again: &str) -> String {
-        let pending = self.failed.len().saturating_sub(self.lost + self.undone + self.held);
+        let others = self.lost + self.undone + self.held + self.refused;
+        let pending = self.failed.len().saturating_sub(others);
         let list = self.list_command.as_deref().unwrap_or("quayfs recover --list");
         let parts = [
             (pending, format!("the bytes are safe on the local disk: {again}")),
+            (
+                self.refused,
+                "the store refuses some for good, and trying again does not help: rename or remove these files, or \
+                 have the store take them; the bytes are safe on the local disk"
+                    .to_owned(),
+            ),
             (
                 self.lost,
                 format!(
@@ -162,10 +173,11 @@ mod tests {
             (Next::Lost, "recovery folder"),
             (Next::MakeAgain, "as they were before"),
             (Next::Wait, "follows by itself"),
+            (Next::Refused, "rename or remove these files"),
         ];
-        for chosen in 1_usize..16 {
+        for chosen in 1_usize..32 {
             let is_chosen = |at: usize| chosen & 1 << at != 0;
-            let some = (0..4).filter(|at| is_chosen(*at));
+            let some = (0..5).filter(|at| is_chosen(*at));
             let some = some.map(|at| Unpublished {
                 reason: format!("line {at}"),
                 next: all[at].0,
@@ -177,7 +189,7 @@ mod tests {
             for (at, (_, words)) in all.iter().enumerate() {
                 assert_eq!(advice.contains(words), is_chosen(at), "{advice}");
             }
-            assert_eq!(missing.is_held(), chosen == 0b1000);
+            assert_eq!(missing.is_held(), chosen == 0b0_1000);
             assert_eq!(missing.is_for_good(), is_chosen(1) || is_chosen(2));
         }
     }

@@ -40,7 +40,8 @@ impl Error {
         matches!(errno(self), Errno::EIO | Errno::ENFILE)
     }
 
-    /// Whether the store refuses it: repeats fail until a person has mended the cause.
+    /// Whether the store refuses it: repeats fail until a person has mended the cause. A refusal of the credentials is none:
+    /// they expire, and others come by themselves.
     pub(crate) fn is_refused(&self) -> bool {
         let refusals = [
             Errno::EACCES,
@@ -51,7 +52,20 @@ impl Error {
             Errno::ENAMETOOLONG,
             Errno::EINVAL,
         ];
-        refusals.contains(&errno(self))
+        refusals.contains(&errno(self)) && !self.is_of_credentials()
+    }
+
+    /// Whether the store does not accept the credentials themselves.
+    fn is_of_credentials(&self) -> bool {
+        let source = match self {
+            Error::Transfer(transfer::Error::Remote(source)) => Some(&**source),
+            Error::Namespace(error) => error.source.as_deref(),
+            Error::Transfer(transfer::Error::Store(_) | transfer::Error::Stopped)
+            | Error::Store(_)
+            | Error::Call(_)
+            | Error::Conflict { .. } => None,
+        };
+        source.is_some_and(|source| source.trouble().is_of_credentials())
     }
 
     /// Whether the store does not take it of these credentials.
