@@ -7,6 +7,7 @@
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   hasten ──▶ one Drain, when uploads that were delayed have begun
 //!   force  ──▶ one Drain, when the end of the mount waits for no store that does not answer
+//!   unforce ─▶ one Drain, when the end of the mount waits for it again
 //!   sync N ──▶ as drain, for what is below the inode N
 //!   share N SECS ──▶ one Offer of a signed URL of the inode N
 //!   {task} ──▶ as `task.rs` says; more lines may follow the question
@@ -46,6 +47,7 @@ use crate::error::Error;
 use crate::lines::{Lines, say};
 use crate::missing::Missing;
 use crate::peer::Peer;
+use crate::process;
 use crate::reload::{Reloaded, Reloader};
 use crate::report::Report;
 use crate::runtime_dir::{self, Of};
@@ -125,6 +127,9 @@ const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
 /// How long a daemon may take to answer what it knows, on a machine that is busy.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the queue of a control socket may be full before its process is taken for no zombie.
+const ZOMBIE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What is said of one that takes longer.
 const SILENCE: &str = "nothing was heard for ten seconds";
 
@@ -179,8 +184,14 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
             say(&mut writing, &controlled.progress()).await
         }
         "reload" => say(&mut writing, &controlled.reloader.reload().await).await,
-        "force" => {
-            controlled.patience.is_forced.store(true, Ordering::Relaxed);
+        "force" | "unforce" => {
+            let is_forced = question.trim_end() == "force";
+            controlled.patience.is_forced.store(is_forced, Ordering::Relaxed);
+            if is_forced {
+                tracing::info!("forced to unmount: each upload is tried once more");
+            } else {
+                tracing::info!("the forced unmount failed: the end of the mount waits for uploads");
+            }
             say(&mut writing, &controlled.progress()).await
         }
         "drain" => {
@@ -381,11 +392,24 @@ pub(crate) fn silent(entry: &MountEntry, source: io::Error) -> Error {
     if source.kind() == io::ErrorKind::PermissionDenied {
         return Error::Others { dir };
     }
+    if is_zombie(entry) {
+        return Error::Dead { dir };
+    }
     // What stands still is asked no second time.
     if source.kind() != io::ErrorKind::TimedOut && fuse::is_dead(&dir) {
         return Error::Dead { dir };
     }
     Error::Daemon { dir, source }
+}
+
+/// Whether the daemon of `entry` was killed while the kernel keeps some of its threads: these hold its sockets and its
+/// connection, and answer nothing any more.
+pub(crate) fn is_zombie(entry: &MountEntry) -> bool {
+    let owner = entry.owner.unwrap_or(rustix::process::geteuid().as_raw());
+    let sockets = runtime_dir::sockets(owner, Of::Mount(entry.device));
+    let stream = connect(&sockets, owner, ZOMBIE_PATIENCE);
+    let process = stream.and_then(|stream| Peer::of(stream.as_fd())).ok();
+    process.and_then(|peer| peer.process).is_some_and(process::is_zombie)
 }
 
 /// Connects to the first of `sockets` where `owner` or root listens: in /tmp anybody may. An error is that of

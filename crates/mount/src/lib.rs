@@ -104,7 +104,7 @@ pub use fuse::{PassthroughWish, RingWish, Trust, may_trust, mounted_below};
 pub use give_up::{GivenUp, give_up};
 pub use health::Health;
 pub use lifecycle::{Stage, serve};
-pub use list::{Answer, Listed, Said, list, mounts, own_mounts, statuses};
+pub use list::{Answer, Listed, Said, list, mounts, own_mounts, own_mounts_of_no_run, statuses};
 pub use location::{Location, LocationError};
 pub use missing::Missing;
 pub use namespace::Attributes;
@@ -138,7 +138,7 @@ pub use telemetry::{
     LogControl, LogFormat, LogOptions, LogTarget, SlowTarget, check_log_filter, start_logging,
 };
 pub use tenant::{Arrived, Tenant, is_mounted, is_there};
-pub use umount::{Force, Progress, clear_dead, clear_dead_alone, umount};
+pub use umount::{Detach, Progress, clear_dead, clear_dead_alone, umount};
 pub use users::users;
 pub use version::VERSION;
 pub use vfs::{Commit, DirtyLimit, Last};

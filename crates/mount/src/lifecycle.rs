@@ -33,6 +33,7 @@ use crate::signals::{Requests, Signals, Wanted};
 use crate::socket::Socket;
 use crate::tag::Tag;
 use crate::tenant;
+use crate::umount;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
 use crate::watch::Watch;
@@ -90,6 +91,7 @@ pub fn serve(
     mut tell: impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let runtime = runtime()?;
+    umount::clear_zombie(&config.dir);
     fuse::check_mount_point(&config.dir)?;
     apart::check_apart(config)?;
     process_limits::raise();

@@ -1,6 +1,6 @@
 //! All mounts of this machine, by whomever.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fuse::MountEntry;
 
@@ -8,6 +8,7 @@ use crate::ask_all::ask_all;
 use crate::control::status;
 use crate::error::Error;
 use crate::status::Status;
+use crate::tenant;
 
 /// A mount, and what it says of itself.
 #[derive(Debug)]
@@ -76,6 +77,18 @@ pub fn own_mounts() -> Result<Vec<PathBuf>, Error> {
     let own = rustix::process::geteuid().as_raw();
     let is_own = |entry: &MountEntry| entry.owner == Some(own);
     Ok(table()?.into_iter().rev().filter(is_own).map(|entry| entry.path).collect())
+}
+
+/// As [`own_mounts`], without those that a running `quayfs run` uses: it takes them away itself when its command has ended.
+pub fn own_mounts_of_no_run() -> Result<Vec<PathBuf>, Error> {
+    let own = own_mounts()?;
+    let in_use = ask_all(&own, |dir| is_of_a_run(dir));
+    Ok(own.into_iter().zip(in_use).filter(|(_, in_use)| !in_use).map(|(dir, _)| dir).collect())
+}
+
+/// Whether the mount at `dir` is for a `quayfs run`, or several share it. One whose daemon says nothing is not.
+fn is_of_a_run(dir: &Path) -> bool {
+    status(dir).is_ok_and(|status| status.starter.is_some()) || tenant::is_in_use(dir)
 }
 
 fn table() -> Result<Vec<MountEntry>, Error> {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use parking_lot::Mutex;
+use rustix::process::Pid;
 
 /// The bit of SIGKILL in a set of signals.
 const KILL_BIT: u64 = 1 << (9 - 1);
@@ -48,6 +49,17 @@ impl Processes {
     }
 }
 
+/// Whether the first thread of `process` has ended, which a daemon's never does by itself.
+pub(crate) fn is_zombie(process: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    stat.is_ok_and(|stat| state(&stat) == Some("Z"))
+}
+
+/// The state in a `stat` file, behind the name, which may have spaces and parentheses in it.
+fn state(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().next()
+}
+
 /// Whether `thread` is one of `process`; the first of a process has its number. Asked twice for each small file
 /// that is written: by the one call that looks nothing up in /proc and opens nothing.
 fn is_in(process: u32, thread: u32) -> bool {
@@ -86,10 +98,25 @@ pub fn close_inherited() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Processes, THREADS_MAX, is_killed};
+    use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, waitid};
+
+    use super::{Processes, THREADS_MAX, is_killed, is_zombie, state};
 
     fn own_thread() -> u32 {
         u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap()
+    }
+
+    #[test]
+    fn zombie_is_told_from_a_process_that_lives() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let number = Pid::from_child(&child);
+        // It stays until it is waited for without this option.
+        waitid(WaitId::Pid(number), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        assert!(is_zombie(number));
+        assert!(!is_zombie(getpid()));
+        child.wait().unwrap();
+        assert!(!is_zombie(number));
+        assert_eq!(state("7 (a) Z (b) S 1 7"), Some("S"));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Report {
     pub(crate) common: Common,
     pub(crate) source: String,
     pub(crate) state_dir: PathBuf,
+    /// The `quayfs run` that the mount is for.
+    pub(crate) starter: Option<u32>,
     pub(crate) prices: Prices,
     /// When it was mounted.
     pub(crate) begun: Duration,
@@ -89,6 +91,7 @@ impl Report {
         Ok(Status {
             source: self.source.clone(),
             pid: std::process::id(),
+            starter: self.starter,
             health,
             health_why,
             mounted_secs: clock.monotonic().saturating_sub(self.begun).as_secs(),

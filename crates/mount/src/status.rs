@@ -15,6 +15,9 @@ pub struct Status {
     pub source: String,
     /// The process that serves it.
     pub pid: u32,
+    /// The `quayfs run` that the mount is for, if it is for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starter: Option<u32>,
     /// How it is, in a word.
     pub health: Health,
     /// Why, worst first.

@@ -196,6 +196,15 @@ fn is_at(lock: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Whether processes of this user share the mount at `dir` now.
+pub(crate) fn is_in_use(dir: &Path) -> bool {
+    let lock = File::options().read(true).write(true).open(place_of(dir));
+    lock.is_ok_and(|lock| {
+        let taken = fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive);
+        matches!(taken, Err(Errno::AGAIN | Errno::ACCESS))
+    })
+}
+
 /// If the mount of this process at `dir` was made by those who use it together, and none of them is there any more, as
 /// when they were killed: nobody comes until what is returned is dropped.
 pub(crate) fn abandoned(dir: &Path) -> Option<File> {

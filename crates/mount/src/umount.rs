@@ -1,26 +1,29 @@
 //! Unmounting from outside: wait for the uploads, detach, wait for the daemon's end.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fuse::{MountEntry, MountError, MountErrorKind, Unmount};
 use serde::de::IgnoredAny;
 
-use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, silent};
+use crate::control::{ANSWER_PATIENCE, Asked, Daemon, Drained, drained, is_zombie, silent};
 use crate::error::Error;
 use crate::status::Status;
 use crate::tenant;
 use crate::users;
 use crate::working::{self, Working};
 
-/// Whether to detach although uploads failed.
+/// When a mount is detached, and what its daemon does about uploads then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Force {
-    /// Stay mounted.
-    No,
-    /// Detach without waiting for uploads, and for the daemon's end so long at most.
-    Yes(Duration),
+pub enum Detach {
+    /// Once everything is uploaded; else it stays mounted.
+    Uploaded,
+    /// At once. The daemon uploads on as after `fusermount3 -u`. The caller waits for its end so long at most.
+    Lazy(Duration),
+    /// At once. The daemon tries each upload only once; if it does not answer, calls under way on the mount fail. The caller
+    /// waits for its end so long at most.
+    Force(Duration),
 }
 
 /// What an unmount, or a sync, has to say on its way.
@@ -40,6 +43,11 @@ pub enum Progress {
         /// Why some of it failed at the last try.
         reasons: Vec<String>,
     },
+    /// So much is not in the bucket yet; the mount goes, and its daemon uploads on.
+    Behind {
+        /// What its daemon has still to do.
+        left: Working,
+    },
     /// Attributes could not be brought into the bucket; they are in the journal.
     AttributesLeft {
         /// Why.
@@ -51,6 +59,8 @@ pub enum Progress {
         pid: Option<u32>,
         /// What it has still to do.
         left: Option<Working>,
+        /// Its state folder, if it names it.
+        state_dir: Option<PathBuf>,
     },
     /// Its daemon lives on since it is mounted in other mount namespaces, such as those of containers.
     Elsewhere {
@@ -81,100 +91,145 @@ const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a daemon may take to say what it has to do, for a user who does not want to wait.
 const FORCED_ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the daemon of a mount answers questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answers {
-    Yes,
-    No,
+/// Unmounts `dir` and returns when its daemon has ended.
+pub fn umount(dir: &Path, how: Detach, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
+    let entry = fuse::our_mount(dir)?;
+    if is_zombie(&entry) {
+        return clear(dir, &mut tell);
+    }
+    match how {
+        Detach::Uploaded => when_uploaded(&entry, dir, &mut tell),
+        Detach::Lazy(patience) => at_once(&entry, dir, (Firmness::Lazy, patience), &mut tell),
+        Detach::Force(patience) => at_once(&entry, dir, (Firmness::Force, patience), &mut tell),
+    }
 }
 
-/// Unmounts `dir` and returns when its daemon has ended.
-pub fn umount(dir: &Path, force: Force, mut tell: impl FnMut(Progress)) -> Result<(), Error> {
-    let entry = fuse::our_mount(dir)?;
-    let question = match force {
-        Force::No => "drain",
-        Force::Yes(_) => "status",
+fn when_uploaded(
+    entry: &MountEntry,
+    dir: &Path,
+    tell: &mut impl FnMut(Progress),
+) -> Result<(), Error> {
+    let failed = |source| silent(entry, source);
+    let (daemon, asked) = match ask(entry, "drain").and_then(|asked| Ok((asked.daemon()?, asked))) {
+        Ok(asked) => asked,
+        Err(_) if fuse::is_dead(dir) => return clear(dir, tell),
+        Err(source) => return Err(failed(source)),
     };
-    let asked = ask(&entry, question).and_then(|asked| Ok((asked.daemon()?, asked)));
-    let (daemon, asked) = match (asked, force) {
-        (Ok(asked), _) => asked,
-        (Err(_), _) if fuse::is_dead(dir) => return clear(dir, &mut tell),
-        // It brings what it can into the bucket by itself.
-        (Err(_), Force::Yes(_)) => {
-            fuse::unmount_path(dir, Unmount::Lazy)?;
-            tell(Progress::StillThere { pid: None, left: None });
+    // While it waits for uploads it says so each second.
+    let mut asked = asked.patient(ANSWER_PATIENCE).map_err(failed)?;
+    let Drained { missing, left } = match drained(&mut asked, waiting(tell)) {
+        Ok(drained) => drained,
+        // It died before it could answer, and what it left is in its journal.
+        Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
+            return clear(dir, tell);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if !missing.is_empty() {
+        return Err(Error::Unpublished { dir: dir.to_owned(), missing });
+    }
+    if let Some(reason) = left {
+        tell(Progress::AttributesLeft { reason });
+    }
+    is_gone(unmount_patiently(dir, Unmount::Normal))?;
+    ended(&daemon, entry, tell).map_err(failed)
+}
+
+/// How much an unmount that waits for no upload breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Firmness {
+    Lazy,
+    Force,
+}
+
+impl Firmness {
+    /// The unmount of a mount whose daemon does not answer: only a forced one ends the calls that wait for it.
+    fn of_silent(self) -> Unmount {
+        match self {
+            Firmness::Lazy => Unmount::Lazy,
+            Firmness::Force => Unmount::Force,
+        }
+    }
+}
+
+fn at_once(
+    entry: &MountEntry,
+    dir: &Path,
+    (firmness, patience): (Firmness, Duration),
+    tell: &mut impl FnMut(Progress),
+) -> Result<(), Error> {
+    let asked = match ask(entry, "status") {
+        Ok(asked) => asked,
+        Err(_) if fuse::is_dead(dir) => return clear(dir, tell),
+        Err(_) => {
+            is_gone(unmount_patiently(dir, firmness.of_silent()))?;
+            tell(Progress::StillThere { pid: None, left: None, state_dir: None });
             return Ok(());
         }
-        (Err(source), Force::No) => return Err(silent(&entry, source)),
     };
-    let failed = |source| silent(&entry, source);
-    let patience = match force {
-        // While it waits for uploads it says so each second.
-        Force::No => ANSWER_PATIENCE,
-        Force::Yes(_) => FORCED_ANSWER_PATIENCE,
-    };
-    let mut asked = asked.patient(patience).map_err(failed)?;
-    let mut answers = Answers::Yes;
+    let failed = |source| silent(entry, source);
     let pid = asked.process().map_err(failed)?;
-    let how = match force {
-        Force::No => {
-            let Drained { missing, left } = match drained(&mut asked, waiting(&mut tell)) {
-                Ok(drained) => drained,
-                // It died before it could answer, and what it left is in its journal.
-                Err(_) if daemon.end(DEATH_PATIENCE).is_ok() && fuse::is_dead(dir) => {
-                    return clear(dir, &mut tell);
-                }
-                Err(error) => return Err(failed(error)),
-            };
-            if !missing.is_empty() {
-                return Err(Error::Unpublished { dir: dir.to_owned(), missing });
-            }
-            if let Some(reason) = left {
-                tell(Progress::AttributesLeft { reason });
-            }
-            Unmount::Normal
-        }
-        Force::Yes(_) => {
-            answers = announce(&entry, &mut asked, pid, &mut tell);
-            Unmount::Lazy
-        }
-    };
-    match unmount_patiently(dir, how) {
-        // It ended between our question and now.
-        Err(error) if error.is_not_mounted() => {}
-        other => other?,
+    // Where the daemon runs in another namespace of processes, its end is not seen from here.
+    let daemon = asked.daemon().ok();
+    let mut asked = asked.patient(FORCED_ANSWER_PATIENCE).map_err(failed)?;
+    let status = asked.line::<Status>().ok().flatten();
+    match &status {
+        Some(status) => detach(entry, dir, firmness, &Working::of(pid, status), status, tell)?,
+        None => is_gone(unmount_patiently(dir, firmness.of_silent()))?,
     }
-    match force {
-        Force::No => ended(&daemon, &entry, &mut tell).map_err(failed),
-        Force::Yes(patience) => match daemon.end(patience) {
-            Err(error) if is_timeout(&error) => {
-                let asked = pid.filter(|_| answers == Answers::Yes);
-                let left = asked.and_then(|pid| working::left_by(&entry, pid));
-                tell(Progress::StillThere { pid, left });
-                Ok(())
-            }
-            ended => ended.map_err(failed),
-        },
+    let state_dir = status.as_ref().map(|status| status.cache.dir.clone());
+    match daemon.map(|daemon| daemon.end(patience)) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) if !is_timeout(&error) => Err(failed(error)),
+        Some(Err(_)) | None => {
+            let asked = pid.filter(|_| status.is_some());
+            let left = asked.and_then(|pid| working::left_by(entry, pid));
+            tell(Progress::StillThere { pid, left, state_dir });
+            Ok(())
+        }
     }
 }
 
-/// Tells what a forced unmount leaves, and has the daemon wait for no store that does not answer. A daemon that does not
-/// answer itself is detached all the same.
-fn announce(
+/// Detaches a mount whose daemon answers, and tells what is not uploaded yet. A forced unmount has the daemon wait for no store
+/// that does not answer; if that mount cannot be detached, the daemon waits for uploads as before.
+fn detach(
     entry: &MountEntry,
-    asked: &mut Asked,
-    pid: Option<u32>,
+    dir: &Path,
+    firmness: Firmness,
+    left: &Working,
+    status: &Status,
     tell: &mut impl FnMut(Progress),
-) -> Answers {
-    let Ok(Some(status)) = asked.line::<Status>() else { return Answers::No };
-    let left = Working::of(pid, &status);
+) -> Result<(), Error> {
     if !left.is_done() {
-        tell(Progress::Left { left, reasons: status.failures });
+        let (left, reasons) = (left.clone(), status.failures.clone());
+        tell(match firmness {
+            Firmness::Lazy => Progress::Behind { left },
+            Firmness::Force => Progress::Left { left, reasons },
+        });
     }
-    // A daemon of an older version does not know the word, and tries once anyway.
-    let told = Asked::new(entry, "force").and_then(|told| told.patient(FORCED_ANSWER_PATIENCE));
+    if firmness == Firmness::Lazy {
+        return is_gone(unmount_patiently(dir, Unmount::Lazy));
+    }
+    say(entry, "force");
+    let detached = is_gone(unmount_patiently(dir, Unmount::Lazy));
+    if detached.is_err() {
+        say(entry, "unforce");
+    }
+    detached
+}
+
+/// Tells the daemon of `entry` a word. One of an older version does not know it.
+fn say(entry: &MountEntry, word: &str) {
+    let told = Asked::new(entry, word).and_then(|told| told.patient(FORCED_ANSWER_PATIENCE));
     drop(told.and_then(|mut told| told.line::<IgnoredAny>()));
-    Answers::Yes
+}
+
+/// A mount that has ended between our question and now is gone too.
+fn is_gone(unmounted: Result<(), MountError>) -> Result<(), Error> {
+    match unmounted {
+        Err(error) if error.is_not_mounted() => Ok(()),
+        unmounted => Ok(unmounted?),
+    }
 }
 
 /// Waits for the end of a daemon that has brought all into the bucket, unless others keep it.
@@ -211,11 +266,22 @@ fn ask(entry: &MountEntry, question: &str) -> io::Result<Asked> {
     Asked::new(entry, question)
 }
 
-/// Takes a mount away whose daemon is dead.
+/// Takes a mount away whose daemon is dead. What remains of one may keep the connection open: it is aborted.
 fn clear(dir: &Path, tell: &mut impl FnMut(Progress)) -> Result<(), Error> {
-    fuse::unmount_path(dir, Unmount::Lazy)?;
+    fuse::unmount_path(dir, Unmount::Force)?;
     tell(Progress::WasDead);
     Ok(())
+}
+
+/// Takes away what this user has mounted at `dir`, if its daemon is a zombie: its threads wait for the kernel, which waits for
+/// an answer of the daemon, and no look at the mount would end.
+pub(crate) fn clear_zombie(dir: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    let ours = fuse::our_mount(dir).ok().filter(|entry| entry.owner == Some(own));
+    if ours.is_some_and(|entry| is_zombie(&entry)) {
+        // A mount that stays is found by the caller.
+        let _ = clear(dir, &mut |_| {});
+    }
 }
 
 /// Takes away what this user has mounted at `dir`, if its daemon is dead. Returns whether nothing is mounted there
@@ -229,8 +295,7 @@ pub fn clear_dead(dir: &Path) -> bool {
     let is_same =
         |entry: &MountEntry| fuse::our_mount(dir).is_ok_and(|now| now.device == entry.device);
     if let Some(entry) = &ours
-        && is_deaf(entry)
-        && fuse::is_dead(dir)
+        && (is_zombie(entry) || (is_deaf(entry) && fuse::is_dead(dir)))
         && is_same(entry)
     {
         // What cannot be taken away is as dead as before.

@@ -44,6 +44,7 @@ impl Watch {
             common: common.clone(),
             source: config.location.to_string(),
             state_dir: config.state_dir.clone(),
+            starter: config.starter,
             prices: config.insight.prices.clone(),
             begun: common.clock.monotonic(),
             samples: Arc::clone(&samples),

@@ -180,18 +180,111 @@ fn the_log_tells_what_was_mounted_and_that_it_ended() {
 }
 
 #[test]
+fn a_forced_unmount_ends_calls_that_wait_for_a_silent_daemon() {
+    let plan = Plan::of_url("file:///");
+    let url = format!("file://{}", plan.folder("store").display());
+    let mount = plan.instead_of_url(&url).mount();
+    let (said, asked) = mount.frozen(|| {
+        let mut asking = Command::new("stat").arg(mount.join("unseen")).spawn().unwrap();
+        let place = format!("/proc/{}/wchan", asking.id());
+        let waits = || fs::read_to_string(&place).is_ok_and(|at| at.contains("request_wait"));
+        wait::until("the call to wait for the daemon", SOON, waits);
+        let said = run(mount.plan().command(["umount", "--force"]).arg(mount.path()), WITHIN);
+        let asked = wait::within("the call to end", WITHIN, move || asking.wait().unwrap());
+        (said, asked)
+    });
+    assert!(!asked.success());
+    assert!(said.stderr.contains("does not answer: `quayfs recover"), "{}", said.report());
+    said.ok();
+    mount.abandon();
+}
+
+#[test]
+fn umount_takes_the_short_flags_of_other_file_systems() {
+    for flags in [&["-fl"][..], &["-f", "-l"], &["-l"], &["-f"], &["--lazy", "--force"]] {
+        let plan = Plan::of_url("file:///");
+        let url = format!("file://{}", plan.folder("store").display());
+        let mount = plan.instead_of_url(&url).mount();
+        let held = fs::File::create(mount.join("file")).unwrap();
+        let said = run(mount.plan().command(["umount"]).args(flags).arg(mount.path()), WITHIN);
+        assert!(said.status.success() && !mounted_at(mount.path()), "{flags:?} {}", said.report());
+        drop(held);
+        mount.abandon();
+    }
+}
+
+#[test]
+fn a_lazy_unmount_leaves_a_daemon_that_waits_for_the_store() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let (mut child, mount) = cut_off(&minio, &bucket, &[]);
+    let said = run(mount.plan().command(["umount", "--lazy"]).arg(mount.path()), WITHIN);
+    assert!(said.stderr.contains("uploads on in the background"), "{}", said.report());
+    said.ok();
+    wait::until("a try to fail", WITHIN, || log(&mount).contains("trying again"));
+    minio.thaw();
+    assert!(child.wait().unwrap().success(), "{}", log(&mount));
+    assert_eq!(bucket.keys(), ["file"]);
+}
+
+#[test]
+fn a_forced_unmount_that_fails_leaves_uploads_as_they_were() {
+    let (user, _lock) = user_of_this_test();
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let flags = ["--foreground", "--commit", "async", "--deadline", "2s", "--upload-delay", "1h"];
+    let (mut child, mount) = Plan::of(&bucket).by_user(user).flags(flags).in_foreground();
+    wait::until("the mount to answer", SOON, || mounted_at(mount.path()));
+    let write = format!("echo bytes > {}", mount.join("file").display());
+    run(mount.plan().other_command("sh".as_ref()).args(["-c", &write]), WITHIN).ok();
+    minio.freeze();
+    // Without fusermount3 a user cannot unmount.
+    let mut umount = mount.plan().other_command("env".as_ref());
+    umount.arg("PATH=/nonexistent").arg(mount.plan().folder("").join("quayfs"));
+    let said = run(umount.args(["umount", "--force"]).arg(mount.path()), WITHIN);
+    assert!(!said.status.success() && mounted_at(mount.path()), "{}", said.report());
+    send("TERM", child.id());
+    wait::until("a try to fail", WITHIN, || log(&mount).contains("trying again"));
+    minio.thaw();
+    assert!(child.wait().unwrap().success(), "{}", log(&mount));
+}
+
+/// A user that no other test uses meanwhile, in another run on this machine neither, for as long as the lock is held.
+fn user_of_this_test() -> (&'static str, fs::File) {
+    let known = fs::read_to_string("/etc/passwd").unwrap();
+    let is_known = |name: &&str| known.lines().any(|line| line.starts_with(&format!("{name}:")));
+    let free = ["news", "uucp", "lp", "mail", "proxy", "backup", "list", "irc", "games"]
+        .into_iter()
+        .filter(is_known)
+        .find_map(|name| {
+            let place = std::env::temp_dir().join(format!("quayfs-test-{name}.lock"));
+            let lock = fs::File::create(place).unwrap();
+            lock.try_lock().is_ok().then_some((name, lock))
+        });
+    free.expect("a user that no test uses")
+}
+
+#[test]
 fn umount_of_all_mounts_takes_those_of_this_user_alone() {
-    // No other test mounts as this user.
+    let (user, _lock) = user_of_this_test();
     let plan = || Plan::of_url("file:///");
     let of = |plan: Plan| {
         let url = format!("file://{}", plan.folder("store").display());
         plan.instead_of_url(&url)
     };
     let of_root = of(plan()).mount();
-    let one = of(plan()).by_user("games").mount();
+    let one = of(plan()).by_user(user).mount();
     let runtime = one.plan().folder("run").display().to_string();
-    let two = of(plan()).by_user("games").env("XDG_RUNTIME_DIR", &runtime).mount();
+    let two = of(plan()).by_user(user).env("XDG_RUNTIME_DIR", &runtime).mount();
     let unmount = || run(&mut one.plan().command(["unmount", "--all"]), WITHIN);
+
+    // The mount of a command that runs is left to it.
+    let third = of(plan()).by_user(user).env("XDG_RUNTIME_DIR", &runtime);
+    let mut command = third.command(["run", "--cache-dir"]);
+    command.arg(third.state()).arg("--at").arg(third.path());
+    command.arg(format!("file://{}", third.folder("store").display()));
+    let mut command = command.args(["--", "sleep", "600"]).spawn().unwrap();
+    wait::until("the mount of the command", SOON, || mounted_at(third.path()));
 
     // A program is in one of them: the other goes.
     let mut guest = one.plan().other_command("sh".as_ref());
@@ -203,6 +296,11 @@ fn umount_of_all_mounts_takes_those_of_this_user_alone() {
     let told = said.stderr.contains("sleep") || said.stderr.contains("use");
     assert!(!said.status.success() && told, "{}", said.report());
     assert!(mounted_at(one.path()) && !mounted_at(two.path()), "{}", said.report());
+    assert_eq!(said.stdout, format!("{}: unmounted\n", two.path().display()));
+    assert!(mounted_at(third.path()));
+    send("TERM", command.id());
+    command.wait().unwrap();
+    wait::until("the mount of the command to go", WITHIN, || !mounted_at(third.path()));
     guest.kill().unwrap();
     guest.wait().unwrap();
 

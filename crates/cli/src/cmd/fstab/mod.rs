@@ -84,7 +84,7 @@ struct UnmountArgs {
     /// Detach at once.
     #[arg(short)]
     lazy: bool,
-    /// Detach at once, too.
+    /// Detach at once, and try each upload only once.
     #[arg(short)]
     force: bool,
     /// If it is busy, mount it read-only: it is not.
@@ -133,8 +133,8 @@ fn mount(args: &HelperArgs) -> Result<ExitCode> {
 }
 
 fn unmount(args: &UnmountArgs) -> Result<ExitCode> {
-    let force = args.lazy || args.force;
-    umount::run(&UmountArgs { dirs: vec![args.dir.clone()], all: false, force })
+    let UnmountArgs { dir, lazy, force, .. } = args;
+    umount::run(&UmountArgs { dirs: vec![dir.clone()], all: false, lazy: *lazy, force: *force })
 }
 
 #[cfg(test)]

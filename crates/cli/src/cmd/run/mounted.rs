@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use mount::{Error, Force, Location, Progress};
+use mount::{Detach, Error, Location, Progress};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -136,7 +136,7 @@ impl Mounted {
 /// Unmounts when the bucket has everything; also tells whether the daemon was dead.
 fn wait_for_bucket(dir: &Path) -> (std::result::Result<(), Error>, bool) {
     let (mut was_dead, mut tell) = (false, teller());
-    let ended = mount::umount(dir, Force::No, |progress: Progress| {
+    let ended = mount::umount(dir, Detach::Uploaded, |progress: Progress| {
         was_dead |= progress == Progress::WasDead;
         tell(progress);
     });
@@ -150,7 +150,7 @@ const DETACHED_PATIENCE: Duration = Duration::from_mins(1);
 fn detach(dir: &Path, signals: &mut Signals) {
     let dir = dir.to_owned();
     let detached =
-        signals.meanwhile(move || mount::umount(&dir, Force::Yes(DETACHED_PATIENCE), teller()));
+        signals.meanwhile(move || mount::umount(&dir, Detach::Lazy(DETACHED_PATIENCE), teller()));
     if let Some(Err(error)) = detached {
         complain(&error.to_string());
     }

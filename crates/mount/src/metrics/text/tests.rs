@@ -141,6 +141,7 @@ fn status() -> Status {
     Status {
         source: "s3://bucket".into(),
         pid: 1,
+        starter: None,
         health: Health::Ok,
         health_why: Vec::new(),
         mounted_secs: 7,
