@@ -5,6 +5,10 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// Time that a start asks for. It asks again each 30 s, so that one lost message ends nothing.
+const EXTENSION: Duration = Duration::from_mins(2);
 
 /// Whoever started us and waits to hear that we are up; perhaps nobody.
 #[derive(Debug)]
@@ -24,6 +28,12 @@ impl Manager {
     /// The service is up.
     pub(crate) fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\nSTATUS={}\n", one_line(status)));
+    }
+
+    /// The service is not up yet, and needs more time than the manager gives it.
+    pub(crate) fn starting(&self, status: &str) {
+        let extension = EXTENSION.as_micros();
+        self.tell(&format!("EXTEND_TIMEOUT_USEC={extension}\nSTATUS={}\n", one_line(status)));
     }
 
     /// The service ends, and how far that is.

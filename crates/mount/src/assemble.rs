@@ -12,6 +12,7 @@ use remote::{
 };
 use store::Store;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use transfer::{Bandwidth, Fetcher, FetcherOptions, Tuned, UploadLog, Uploader, UploaderOptions};
 use vfs::{Commit, PendingLimit, Recovered, TrustedXattrs, Vfs, VfsOptions};
 
@@ -49,6 +50,8 @@ pub(crate) struct Common {
     pub(crate) download_bandwidth: Bandwidth,
     /// The log of requests to the store, if there is one.
     pub(crate) access: Option<AccessLog>,
+    /// Files that an earlier mount left and that are still to be uploaded before a volume answers.
+    pub(crate) left_over: watch::Sender<u64>,
 }
 
 impl Common {
@@ -79,6 +82,7 @@ impl Common {
             upload_bandwidth: up,
             download_bandwidth: down,
             access,
+            left_over: watch::Sender::new(0),
         })
     }
 }
@@ -179,7 +183,7 @@ pub(crate) async fn assemble(
         vfs_options(config, (volume, pending), remote.as_ref(), &knowledge),
     );
     let uploads_left = match changes {
-        Changes::Allowed => finish_uploads(&vfs, notices).await?,
+        Changes::Allowed => finish_uploads(&vfs, &common.left_over, notices).await?,
         Changes::Refused => Left::Nothing,
     };
     // What was listed before those were finished may be of the past.
@@ -335,8 +339,13 @@ fn show_names(
 }
 
 /// Finishes the uploads that earlier mounts began.
-async fn finish_uploads(vfs: &Vfs, notices: &mut Vec<Notice>) -> Result<Left, Error> {
-    let recovered = vfs.recover().await.map_err(Error::Recovery)?;
+async fn finish_uploads(
+    vfs: &Vfs,
+    left_over: &watch::Sender<u64>,
+    notices: &mut Vec<Notice>,
+) -> Result<Left, Error> {
+    let tell = |files| drop(left_over.send_replace(files));
+    let recovered = vfs.recover_telling(tell).await.map_err(Error::Recovery)?;
     let is_left = if recovered == Recovered::default() { Left::Nothing } else { Left::Something };
     if 0 < recovered.uploaded {
         notices.push(Notice::Resumed(recovered.uploaded));

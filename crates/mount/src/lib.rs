@@ -43,6 +43,7 @@ mod overdue;
 mod own_mounts;
 mod peer;
 mod pins;
+mod prepare;
 mod prices;
 mod priority;
 mod process;

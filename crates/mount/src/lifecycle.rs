@@ -17,7 +17,7 @@ use vfs::{Commit, Pending};
 
 use crate::all::AllBuckets;
 use crate::apart;
-use crate::assemble::{self, Common};
+use crate::assemble::Common;
 use crate::config::{Buckets, Changes, Config, Entrance, Reconfigure};
 use crate::control::{self, Controlled};
 use crate::end::{self, Attendance, EndPatience, NotUploaded};
@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::kernel::Link;
 use crate::location::Location;
 use crate::notice::Notice;
+use crate::prepare::{Prepared, prepare};
 use crate::priority;
 use crate::process_limits;
 use crate::queried::Queried;
@@ -37,7 +38,6 @@ use crate::umount;
 use crate::volume::Volume;
 use crate::volumes::Volumes;
 use crate::watch::Watch;
-use crate::writes::Company;
 
 /// Threads that read requests: more than cores, because some wait for the local disk.
 const SESSION_THREADS: usize = 4;
@@ -71,6 +71,11 @@ const REASONS_MAX: usize = 100;
 /// What becomes of a mount, for whoever waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage<'a> {
+    /// So many files that an earlier mount left are still to be uploaded before it answers.
+    Recovering {
+        /// Files.
+        files: u64,
+    },
     /// It answers.
     Ready(&'a [Notice]),
     /// It is unmounted, and so much is still to be uploaded.
@@ -122,26 +127,27 @@ fn serve_on(
     tell: &mut impl FnMut(Stage<'_>),
 ) -> Result<(), Error> {
     let mut notices = Vec::new();
+    // Before anything that takes time: a signal without a handler ends this process at once.
+    let signals = runtime.block_on(async { Signals::listen(config.starter) });
     let common = Common::open(config, &mut notices)?;
+    let clock = Arc::clone(&common.clock);
+    let requests = runtime.block_on(async { signals.heed(clock, config.starter) });
     // What is one bucket must answer before it is shown.
     let one = if config.location == Location::All {
         None
     } else {
-        Some(runtime.block_on(assemble::assemble(
-            (config, Company::Alone),
-            common.clone(),
-            &mut notices,
-        ))?)
+        let told = |files| tell(Stage::Recovering { files });
+        let preparing = prepare(config, &common, (&requests, &mut notices), told);
+        match runtime.block_on(preparing)? {
+            Prepared::Ready(assembled) => Some(*assembled),
+            Prepared::Ended => return Ok(()),
+        }
     };
     let changes = one.as_ref().map_or(config.changes, |assembled| assembled.changes);
     let volumes = Arc::new(Volumes::default());
     let watch = Watch::start(config, &common, &volumes, runtime)?;
     let options = mount_options(config, changes);
     let (handle, metrics) = (runtime.handle(), Arc::clone(&common.metrics));
-    let requests = {
-        let _entered = runtime.enter();
-        Signals::listen(config.starter).heed(Arc::clone(&common.clock), config.starter)
-    };
     let mounted = Session::mount(&config.dir, &options, handle.clone(), metrics)?;
     tell_mounted(config, changes, &mounted);
     let link = Link::new(&mounted);

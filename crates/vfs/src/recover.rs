@@ -82,11 +82,23 @@ fn is_beside(key: &Key, other: &Key) -> bool {
 impl Vfs {
     /// Finishes what dead daemons of this volume began; before the first request.
     pub async fn recover(&self) -> Result<Recovered> {
+        self.recover_telling(|_| {}).await
+    }
+
+    /// As [`Vfs::recover`]; tells how many files are still to be uploaded, before the first and after each.
+    pub async fn recover_telling(&self, mut tell: impl FnMut(u64)) -> Result<Recovered> {
         self.uploader.adopt_left()?;
         self.remove_left().await;
         let mut course = Course::default();
         let mut first = Vec::new();
-        for orphan in self.store.orphans()? {
+        let orphans = self.store.orphans()?;
+        let mut uploads: u64 = orphans.iter().map(|orphan| self.uploads(orphan)).sum();
+        tell(uploads);
+        let mut done = |upload: u64| {
+            uploads -= upload;
+            tell(uploads);
+        };
+        for orphan in orphans {
             match self.came_last(&orphan).await {
                 Some(key) => course.last.push((orphan, key)),
                 None => first.push(orphan),
@@ -94,12 +106,15 @@ impl Vfs {
         }
         course.last.reverse();
         for orphan in first {
+            let upload = self.uploads(&orphan);
             if let Some(left) = self.place(orphan, &mut course).await? {
                 self.finish(left, &mut course).await?;
             }
+            done(upload);
         }
         // Those that come last do so here, too.
         while let Some((orphan, _)) = course.last.pop() {
+            let upload = self.uploads(&orphan);
             match self.place(orphan, &mut course).await? {
                 Some(left) if course.is_before_its_turn(&left.note.key) => {
                     course.waits(left.note.key);
@@ -107,11 +122,19 @@ impl Vfs {
                 Some(left) => self.finish_last(left, &mut course).await?,
                 None => {}
             }
+            done(upload);
         }
         if !course.is_any_unplaced {
             self.namespace.carried_all();
         }
         Ok(course.recovered)
+    }
+
+    /// How many uploads there are of `orphan`: one, if it is a closed file of this volume.
+    fn uploads(&self, orphan: &Orphan) -> u64 {
+        let is_ours =
+            Note::from_bytes(&orphan.note).is_some_and(|note| note.volume == self.options.volume);
+        (is_ours && orphan.state == OrphanState::Sealed).into()
     }
 
     /// What there is to be finished of `orphan`, if anything is; where it belongs now.

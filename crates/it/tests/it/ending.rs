@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use testkit::{Bucket, MinIo, Mount, Plan, mounted_at, run, wait, write_new};
+use testkit::{Bucket, Login, MinIo, Mount, Plan, mounted_at, run, wait, write_new};
 
 use crate::SOON;
 
@@ -62,6 +62,48 @@ fn a_second_signal_ends_the_wait_with_a_status_and_loses_nothing() {
     let next = Plan::of(&bucket).state_in(ended.state()).mount();
     assert_eq!(fs::read(next.join("file")).unwrap(), b"bytes");
     next.umount();
+}
+
+#[test]
+fn an_end_waits_for_credentials_that_are_renewed() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let logins =
+        [minio.writer_of_prefix(bucket.name(), "team"), minio.of_prefix(bucket.name(), "team")];
+    let plan = Plan::of(&bucket).without_login();
+    let file = plan.folder("etc").join("credentials");
+    let use_login = |Login { user, secret }: &Login| {
+        let keys = format!("aws_access_key_id = {user}\naws_secret_access_key = {secret}\n");
+        fs::write(&file, format!("[default]\n{keys}")).unwrap();
+    };
+    use_login(&logins[0]);
+    let plan = plan.instead_of_url(&format!("{}/team", bucket.url()));
+    let plan = plan.env("AWS_SHARED_CREDENTIALS_FILE", file.to_str().unwrap());
+    let flags = ["--foreground", "--commit", "async", "--deadline", "2s", "--upload-delay", "1h"];
+    let (mut child, mount) = plan.flags(flags).in_foreground();
+    wait::until("the mount to answer", SOON, || mounted_at(mount.path()));
+    write_new(&mount.join("file"), b"bytes").unwrap();
+    minio.forget(&logins[0]);
+    send("TERM", child.id());
+    wait::until("a try to be refused", WITHIN, || log(&mount).contains("trying again"));
+    use_login(&logins[1]);
+    assert!(child.wait().unwrap().success(), "{}", log(&mount));
+    assert_eq!(bucket.get("team/file").unwrap(), b"bytes");
+}
+
+#[test]
+fn an_end_does_not_wait_for_a_file_that_a_program_holds_back() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let flags = ["--foreground", "--commit", "async", "--commit-last", "done"];
+    let (mut child, mount) = Plan::of(&bucket).flags(flags).in_foreground();
+    wait::until("the mount to answer", SOON, || mounted_at(mount.path()));
+    let _held = fs::File::create(mount.join("done.held")).unwrap();
+    write_new(&mount.join("done"), b"0").unwrap();
+    send("TERM", child.id());
+    let ended = wait::within("the end", WITHIN, move || child.wait().unwrap());
+    assert_eq!(ended.code(), Some(NOT_UPLOADED), "{}", log(&mount));
+    assert!(!bucket.keys().contains(&"done".to_owned()));
 }
 
 #[test]

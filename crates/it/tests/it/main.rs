@@ -73,6 +73,7 @@ mod shared_mount;
 mod signed_urls;
 mod slides;
 mod stale_pages;
+mod starting;
 mod system;
 mod times;
 mod top;

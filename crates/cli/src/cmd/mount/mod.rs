@@ -106,6 +106,12 @@ fn serve(args: &MountArgs, sources: Sources, location: Location, dir: &Path) -> 
     let again = Arc::new(Reread::new(sources.clone(), config.location.clone())?);
     let buckets = Arc::new(EachBucket::new(sources, &config.dir));
     mount::serve(&config, (buckets, again), |stage| match stage {
+        Stage::Recovering { files } => {
+            let files = show_plural(files, "file");
+            let status = format!("uploading {files} left over from an earlier mount");
+            manager.starting(&status);
+            complain(&status);
+        }
         Stage::Ready(notices) => {
             for notice in notices {
                 complain(&explain(notice));
