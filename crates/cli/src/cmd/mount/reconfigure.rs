@@ -13,25 +13,28 @@ use crate::settings::{self, Default, Given, Resolved, Setting, Sources, limits};
 /// Settings that change while programs use the mount.
 const CHANGE_AT_ONCE: [&str; 3] = ["log-level", "upload-limit", "download-limit"];
 
-/// Settings of a mount at the last reading, and the way to read them again.
+/// Settings of a mount at its start and at the last reading, and the way to read them again.
 #[derive(Debug)]
 pub(super) struct Reread {
     location: Location,
     /// The folder that the mount was started in: names of files are relative to it.
     folder: PathBuf,
     first: Sources,
+    /// The settings that the mount runs with, but for those that change at once.
+    started: BTreeMap<String, Given>,
     last: Mutex<Resolved>,
 }
 
 impl Reread {
     /// Needs the folder that the mount was started in as the current one.
     pub(super) fn new(sources: Sources, location: Location) -> Result<Reread> {
-        let last = Mutex::new(sources.resolve(Some(&location))?);
+        let resolved = sources.resolve(Some(&location))?;
         Ok(Reread {
             location,
             folder: std::env::current_dir().unwrap_or_default(),
             first: sources,
-            last,
+            started: resolved.given.clone(),
+            last: Mutex::new(resolved),
         })
     }
 
@@ -39,7 +42,7 @@ impl Reread {
         let now = self.first.again(&self.folder)?.resolve(Some(&self.location))?;
         // Held by one reading at a time, which replaces the whole value.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = changes(&settings::all(), &last.given, &now.given);
+        let changes = changes(&settings::all(), (&self.started, &last.given), &now.given);
         let filter = &now.settings.logs.log_level;
         let log_filter = (*filter != last.settings.logs.log_level).then(|| filter.clone());
         let (upload_limit, download_limit) = limits(&now.settings);
@@ -54,16 +57,21 @@ impl Reconfigure for Reread {
     }
 }
 
-/// The settings whose values differ.
+/// The settings whose values differ: those that change at once from the `last` reading, and the others from what the mount
+/// was `started` with, so that each reading names them until a remount.
 fn changes(
     settings: &[Setting],
-    was: &BTreeMap<String, Given>,
+    (started, last): (&BTreeMap<String, Given>, &BTreeMap<String, Given>),
     is: &BTreeMap<String, Given>,
 ) -> Vec<ChangedSetting> {
     let changed = |setting: &Setting| {
-        let (was, is) = (value(setting, was), value(setting, is));
         let effect =
             if CHANGE_AT_ONCE.contains(&&*setting.name) { Effect::Now } else { Effect::Remount };
+        let was = match effect {
+            Effect::Now => last,
+            Effect::Remount => started,
+        };
+        let (was, is) = (value(setting, was), value(setting, is));
         let words = format!("{}: {was} -> {is}", setting.name);
         (was != is).then_some(ChangedSetting { words, effect })
     };
@@ -113,14 +121,19 @@ mod tests {
         assert!(endpoint.0.starts_with("endpoint: ") && endpoint.0.ends_with(" -> http://…@host"));
         assert_eq!(endpoint.1, Effect::Remount);
         assert_eq!(level, ("log-level: info -> debug", Effect::Now));
+        // The mount still runs without it.
+        let again = reread.reconfigure().unwrap();
+        assert_eq!(again.changes.len(), 1);
+        assert!(again.changes[0].words.starts_with("endpoint: "), "{again:?}");
 
-        // Nothing is taken of a file with a mistake, and its correction is compared with the last good one.
+        // Nothing is taken of a file with a mistake, and its correction is compared with the last good one. The endpoint is
+        // again the one of the start.
         write("[general]\nlog-level = \"loud\"\n");
         assert!(reread.reconfigure().unwrap_err().contains("config.toml"));
         std::fs::remove_file(&file).unwrap();
         assert!(reread.reconfigure().unwrap_err().contains("cannot read"));
         write("[general]\nlog-level = \"debug\"\n");
         let back = reread.reconfigure().unwrap();
-        assert_eq!((back.log_filter, back.changes.len()), (None, 1));
+        assert_eq!((back.log_filter, back.changes.len()), (None, 0));
     }
 }
