@@ -229,6 +229,9 @@ fn systemd_takes_the_units() {
         for line in [
             "Type=notify",
             "TimeoutStopSec=infinity",
+            "RestartPreventExitStatus=174",
+            // What stands in the file counts more.
+            "Environment=QUAYFS_SHUTDOWN_TIMEOUT=10min\nEnvironmentFile=",
             // Wherever it is installed that systemd looks.
             "ExecStart=quayfs mount --foreground",
             // What a killed mount left there cannot be looked at, and is mounted over.
