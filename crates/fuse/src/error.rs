@@ -76,7 +76,7 @@ impl fmt::Display for MountErrorKind {
                  `user_allow_other` in /etc/fuse.conf"
             }
             MountErrorKind::NoUserName => {
-                "this user has no name, and fusermount3 wants one: add a line for the user to /etc/passwd \
+                "this user has no name, and fusermount3 wants one:\n  add a line for the user to /etc/passwd \
                  of the container, or mount as root"
             }
             MountErrorKind::DeadMount => {

@@ -68,9 +68,10 @@ impl Common {
         let sizes = Sizes::new(config.part_bytes, config.memory_bytes_max);
         let limited = |limit| Bandwidth::new(limit, Arc::clone(&clock));
         let (up, down) = (limited(config.upload_limit), limited(config.download_limit));
-        let access = config.insight.access_log.clone().map(AccessLog::open).transpose().map_err(
-            |source| Error::System { what: "cannot open the file of --access-log", source },
-        )?;
+        let access = config.insight.access_log.clone().map(|path| {
+            AccessLog::open(path.clone()).map_err(|source| Error::AccessLog { path, source })
+        });
+        let access = access.transpose()?;
         Ok(Common {
             clock,
             metrics,
@@ -344,7 +345,9 @@ async fn finish_uploads(
     left_over: &watch::Sender<u64>,
     notices: &mut Vec<Notice>,
 ) -> Result<Left, Error> {
-    let tell = |files| drop(left_over.send_replace(files));
+    let tell = |files| {
+        left_over.send_replace(files);
+    };
     let recovered = vfs.recover_telling(tell).await.map_err(Error::Recovery)?;
     let is_left = if recovered == Recovered::default() { Left::Nothing } else { Left::Something };
     if 0 < recovered.uploaded {

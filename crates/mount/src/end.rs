@@ -6,6 +6,7 @@
 //! after `fusermount3 -u`, gives up by itself when nothing was uploaded for [`UNATTENDED_PATIENCE`]. What is then not
 //! uploaded stays in the state folder for the next mount, and the caller tells so. Attributes alone are tried once.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use base::Clock;
 use vfs::{Next, Pending, Unpublished};
 
+use crate::recover_list::recover_list;
 use crate::signals::{Requests, Wanted};
 use crate::volumes::Volumes;
 
@@ -132,8 +134,15 @@ async fn upload(
         let since = clock.monotonic().saturating_sub(begun);
         let helps = failed.iter().any(|failed| may_pass(failed.next, since));
         failed.extend(volumes.attributes_left());
-        if patience.is_forced.load(Ordering::Relaxed) || !helps {
-            return;
+        let lasts = standstill.lasts(clock.monotonic(), &volumes.pending());
+        let is_forced = patience.is_forced.load(Ordering::Relaxed);
+        match verdict(is_forced || !helps, attendance, lasts) {
+            Verdict::End => return,
+            Verdict::GiveUp => {
+                tracing::warn!(?lasts, "nothing could be uploaded for too long after the unmount");
+                return;
+            }
+            Verdict::TryAgain => {}
         }
         for file in failed.iter().take(TOLD_MAX) {
             tracing::warn!(
@@ -141,13 +150,28 @@ async fn upload(
                 "an upload failed at the end of the mount: trying again"
             );
         }
-        let lasts = standstill.lasts(clock.monotonic(), &volumes.pending());
-        if attendance == Attendance::Unattended && UNATTENDED_PATIENCE <= lasts {
-            tracing::warn!(?lasts, "nothing could be uploaded for too long after the unmount");
-            return;
-        }
         clock.sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// What follows after all uploads were tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The end: no more tries are wanted, or none helps.
+    End,
+    /// The end, since no process waits and the store took nothing for too long.
+    GiveUp,
+    /// One more try of each.
+    TryAgain,
+}
+
+/// What follows if the store took nothing while it `lasts`.
+fn verdict(is_last: bool, attendance: Attendance, lasts: Duration) -> Verdict {
+    match attendance {
+        _ if is_last => Verdict::End,
+        Attendance::Unattended if UNATTENDED_PATIENCE <= lasts => Verdict::GiveUp,
+        Attendance::Attended | Attendance::Unattended => Verdict::TryAgain,
     }
 }
 
@@ -187,8 +211,8 @@ impl EndPatience {
 }
 
 impl NotUploaded {
-    /// How much of what, such as `2 files (512 bytes)`.
-    pub(crate) fn words(&self) -> String {
+    /// How much of what, such as `2 files (512 bytes)`, of a mount with the state folder `dir`.
+    pub(crate) fn words(&self, dir: &Path) -> String {
         let Pending { files, bytes, changes, attributes, .. } = self.pending;
         let counted = |count: u64, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { one } else { many })
@@ -200,8 +224,9 @@ impl NotUploaded {
             (
                 self.lost() as u64,
                 format!(
-                    "{} that another client changed or removed first (see `quayfs recover --list`)",
-                    counted(self.lost() as u64, "file", "files")
+                    "{} that another client changed or removed first (see `{}`)",
+                    counted(self.lost() as u64, "file", "files"),
+                    recover_list(dir)
                 ),
             ),
         ];
@@ -234,11 +259,12 @@ fn may_pass(next: Next, since: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::time::Duration;
 
     use vfs::{Next, Pending, Unpublished};
 
-    use super::{NotUploaded, Standstill, may_pass};
+    use super::{Attendance, NotUploaded, Standstill, Verdict, may_pass, verdict};
 
     fn failed(next: Next) -> Unpublished {
         Unpublished { reason: "why".to_owned(), next, news: None }
@@ -261,6 +287,21 @@ mod tests {
     }
 
     #[test]
+    fn unattended_end_gives_up_after_ten_minutes() {
+        use Attendance::{Attended, Unattended};
+        for (is_last, attendance, lasts_secs, want) in [
+            (true, Attended, 0, Verdict::End),
+            (true, Unattended, 600, Verdict::End),
+            (false, Attended, 86_400, Verdict::TryAgain),
+            (false, Unattended, 599, Verdict::TryAgain),
+            (false, Unattended, 600, Verdict::GiveUp),
+        ] {
+            let given = verdict(is_last, attendance, Duration::from_secs(lasts_secs));
+            assert_eq!(given, want, "{is_last} {attendance:?} {lasts_secs}");
+        }
+    }
+
+    #[test]
     fn a_standstill_begins_anew_with_each_upload() {
         let pending = |files| Pending { files, ..Pending::default() };
         let at = Duration::from_secs;
@@ -275,15 +316,16 @@ mod tests {
         let check = |pending: Pending, nexts: &[Next], want: &str| {
             let failed = nexts.iter().map(|next| failed(*next)).collect();
             let left = NotUploaded { pending, failed };
-            assert_eq!((left.words(), left.is_empty()), (want.to_owned(), want.is_empty()));
+            let words = left.words(Path::new("/c"));
+            assert_eq!((words, left.is_empty()), (want.to_owned(), want.is_empty()));
         };
         check(Pending::default(), &[], "");
         let files = Pending { files: 2, bytes: 512, ..Pending::default() };
         check(files, &[Next::TryAgain], "2 files (512 bytes)");
         let names = Pending { changes: 1, attributes: 3, ..Pending::default() };
         check(names, &[], "1 change of a name, attributes of 3 names");
-        let lost =
-            "1 file that another client changed or removed first (see `quayfs recover --list`)";
+        let lost = "1 file that another client changed or removed first \
+                    (see `quayfs recover --list --cache-dir /c`)";
         check(Pending::default(), &[Next::Lost], lost);
         check(Pending::default(), &[Next::MakeAgain], "why");
     }

@@ -7,6 +7,7 @@ use base::printable;
 use crate::advice::{Advice, not_a_folder, told};
 use crate::location::Location;
 use crate::missing::Missing;
+use crate::recover_list::recover_command;
 
 /// A mount or unmount that failed. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -168,9 +169,10 @@ pub enum Error {
     },
     /// A mount ended before everything was uploaded.
     #[error(
-        "{what} could not be uploaded before the end of the mount; the state folder {} keeps everything: the next mount \
-         of {location} with it, or `quayfs recover {location}`, goes on",
-        shown(dir)
+        "{what} could not be uploaded before the end of the mount; the state folder {} keeps everything\n  the next mount \
+         of {location} with that folder uploads it{}",
+        shown(dir),
+        or_recover(location, dir)
     )]
     NotUploaded {
         /// How much of what.
@@ -179,6 +181,14 @@ pub enum Error {
         location: Location,
         /// The state folder.
         dir: PathBuf,
+    },
+    /// The access log.
+    #[error("cannot open {}, which --access-log names: {source}", shown(path))]
+    AccessLog {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        source: std::io::Error,
     },
     /// Somebody asked us to end before we were done.
     #[error("told to end before it was done; what was begun is cleaned up")]
@@ -191,6 +201,17 @@ pub enum Error {
         /// What failed.
         source: std::io::Error,
     },
+}
+
+/// The command that uploads what waits for `location`, as one more way.
+fn or_recover(location: &Location, dir: &Path) -> String {
+    match location {
+        Location::All => String::new(),
+        Location::S3 { .. }
+        | Location::Gcs { .. }
+        | Location::Azure { .. }
+        | Location::Folder(_) => format!(", or `{}`", recover_command(location, dir)),
+    }
 }
 
 fn mib(bytes: u64) -> String {

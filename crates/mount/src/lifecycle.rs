@@ -222,7 +222,7 @@ fn finish(config: &Config, common: &Common, left: &NotUploaded) -> Result<(), Er
         "unmounted before everything was uploaded: the state folder keeps it for the next mount"
     );
     Err(Error::NotUploaded {
-        what: left.words(),
+        what: left.words(&config.state_dir),
         location: config.location.clone(),
         dir: config.state_dir.clone(),
     })

@@ -2,10 +2,17 @@
 
 use std::path::Path;
 
+use crate::location::Location;
+
 /// The command that lists what waits in the state folder `dir`. The default folder of whoever types it may be another
 /// one, so it is named.
 pub fn recover_list(dir: &Path) -> String {
     format!("quayfs recover --list --cache-dir {}", word(dir))
+}
+
+/// The command that brings to `location` what waits for it in the state folder `dir`.
+pub(crate) fn recover_command(location: &Location, dir: &Path) -> String {
+    format!("quayfs recover --cache-dir {} {}", word(dir), word(Path::new(&location.to_string())))
 }
 
 /// A path as one word of a shell's line.
@@ -22,7 +29,7 @@ fn word(path: &Path) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::recover_list;
+    use super::{Location, recover_command, recover_list};
 
     #[test]
     fn state_folder_is_one_word() {
@@ -32,5 +39,8 @@ mod tests {
             let want = format!("quayfs recover --list --cache-dir {want}");
             assert_eq!(recover_list(Path::new(dir)), want);
         }
+        let location = Location::parse("s3://lab/a b").unwrap();
+        let command = recover_command(&location, Path::new("/c"));
+        assert_eq!(command, "quayfs recover --cache-dir /c 's3://lab/a b'");
     }
 }

@@ -37,6 +37,26 @@ pub(crate) fn without_right(
     Ok(told)
 }
 
+/// Settings that all buckets of a mount share.
+const OF_MOUNT: [&str; 2] = ["upload-limit", "download-limit"];
+
+/// Tells, a line each, what a file says of one bucket and does nothing in a mount of all of them.
+pub(crate) fn of_one_bucket(sources: &Sources, location: &Location) -> Vec<String> {
+    if *location != Location::All {
+        return Vec::new();
+    }
+    let told = sources.all().filter_map(|given| {
+        let Origin::File { bucket: Some(bucket), .. } = &given.origin else { return None };
+        OF_MOUNT.contains(&&*given.name).then(|| {
+            format!(
+                "{} for {bucket} does nothing in a mount of all buckets, which share one limit: set it in [general]",
+                named(given)
+            )
+        })
+    });
+    told.collect()
+}
+
 /// What is for closes that do not wait for the bucket.
 const OF_ASYNC: [&str; 2] = ["commit-last", "upload-delay"];
 
@@ -121,7 +141,7 @@ mod tests {
     use super::super::given::Flags;
     use super::super::merge::{Given, Origin, merge};
     use super::super::resolve::Sources;
-    use super::{check_late, for_nothing, without_right};
+    use super::{check_late, for_nothing, of_one_bucket, without_right};
 
     fn given(name: &str, value: &str, origin: Origin) -> Given {
         Given { name: name.into(), value: value.into(), origin }
@@ -133,6 +153,22 @@ mod tests {
 
     fn in_file() -> Origin {
         Origin::File { path: "/etc/quayfs/config.toml".into(), line: 3, bucket: None }
+    }
+
+    #[test]
+    fn limit_of_one_bucket_is_told_where_all_are_mounted() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        let text = "[general]\nupload-limit = \"1MiB\"\n\
+                    [bucket.\"s3://lab\"]\nupload-limit = \"64KiB\"\nregion = \"moon\"\n";
+        std::fs::write(&file, text).unwrap();
+        let flags: Flags<Settings> = Flags::of(Some(file), Vec::new());
+        let sources = Sources::read(&flags).unwrap();
+        let told = of_one_bucket(&sources, &Location::All);
+        let [line] = &told[..] else { panic!("{told:?}") };
+        assert!(line.starts_with("--upload-limit (") && line.contains("s3://lab"), "{line}");
+        let one = Location::parse("s3://lab").unwrap();
+        assert_eq!(of_one_bucket(&sources, &one), Vec::<String>::new());
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod words;
 
 pub(crate) use bounds::between;
 pub(crate) use config::{config, limits, log};
-pub(crate) use effect::{check_late, without_right};
+pub(crate) use effect::{check_late, of_one_bucket, without_right};
 pub(crate) use flags::{ReachSettings, Settings, StateSettings};
 pub(crate) use given::Flags;
 pub(crate) use merge::{Given, Origin};

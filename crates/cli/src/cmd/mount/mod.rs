@@ -73,7 +73,8 @@ pub(crate) fn warn(sources: &Sources, held: &Sources, location: &Location) -> Re
     let commit = held.resolve(Some(location))?.settings.tuning.commit;
     settings::check_late(sources, location, commit)?;
     let without_right = settings::without_right(&given, mount::may_trust())?;
-    let warnings = sources.warnings().into_iter().chain(without_right);
+    let ignored = settings::of_one_bucket(sources, location);
+    let warnings = sources.warnings().into_iter().chain(without_right).chain(ignored);
     for warning in warnings.chain(settings::exposed(sources, location)?) {
         complain(&warning);
     }
