@@ -216,7 +216,7 @@ pub(crate) struct TuningSettings {
     /// for 1 h), shared (for 200 ms). Explicit settings override the profile.
     #[arg(long, value_name = "NAME", value_parser = Profile::named, help_heading = "Tuning")]
     pub(crate) profile: Option<Profile>,
-    /// Size of the parts of a large upload, 5MiB to 5GiB [default: 16MiB at first, then 8MiB to 32MiB as suits the network, at most a sixteenth of --memory-limit].
+    /// Size of the parts of a large upload, 5MiB to 5GiB [default: what suits the network, 8MiB to 32MiB, at most a sixteenth of --memory-limit: 10MiB without one].
     #[arg(long, value_name = "BYTES", value_parser = bounds::part_size, allow_hyphen_values = true, help_heading = "Tuning")]
     pub(crate) part_size: Option<u64>,
     /// When close() returns: after the upload (close), or as soon as the data is safe on the local disk, uploading in
