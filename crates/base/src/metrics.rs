@@ -38,33 +38,33 @@ macro_rules! counters {
 counters! {
     FuseRequests = "fuse_requests", "Requests from the kernel.";
     FuseReads = "fuse_reads", "Read requests from the kernel; passthrough reads are not among them.";
-    FuseReadBytes = "fuse_read_bytes", "Bytes handed to the kernel by reads.";
+    FuseReadBytes = "fuse_read_bytes", "Bytes that read requests returned to the kernel.";
     FuseWrites = "fuse_writes", "Write requests from the kernel.";
-    FuseWriteBytes = "fuse_write_bytes", "Bytes taken from the kernel by writes.";
+    FuseWriteBytes = "fuse_write_bytes", "Bytes that write requests brought from the kernel.";
     FusePanics = "fuse_panics", "Requests that ended in a panic and got EIO.";
-    PassthroughOpens = "passthrough_opens", "Opens whose reads the kernel does itself.";
-    RemoteHeads = "remote_heads", "HEAD requests sent.";
-    RemoteGets = "remote_gets", "GET requests sent for the bytes of files.";
-    RemoteGetBytes = "remote_get_bytes", "Bytes of object data received.";
-    RemoteSmallGets = "remote_small_gets", "GET requests sent for small objects that say something of others.";
-    RemoteLists = "remote_lists", "LIST pages asked for.";
-    RemotePuts = "remote_puts", "Objects and parts sent.";
-    RemotePutBytes = "remote_put_bytes", "Bytes of object data sent.";
-    RemoteCopies = "remote_copies", "Server-side copies asked for.";
-    RemotePartCopies = "remote_part_copies", "Parts of uploads asked to be copied inside the store.";
-    RemotePartCopyBytes = "remote_part_copy_bytes", "Bytes of such parts.";
-    RemoteDeletes = "remote_deletes", "DELETE requests sent.";
-    RemoteErrors = "remote_errors", "Requests that got no good answer, repeats included.";
-    RemoteRetries = "remote_retries", "Requests that were repeated.";
-    RemoteHedges = "remote_hedges", "GET requests sent a second time because the first answer was late.";
-    RemoteThrottled = "remote_throttled", "Requests that the store refused because there were too many.";
-    UploadsDone = "uploads_done", "File versions published.";
-    UploadsFailed = "uploads_failed", "File versions that could not be published.";
-    FilesAhead = "files_ahead", "Small files fetched because others of their folder were read.";
-    EvictedBytes = "evicted_bytes", "Cached bytes dropped to make room.";
-    MissedReadBytes = "missed_read_bytes", "Bytes that reads did not find in the cache.";
+    PassthroughOpens = "passthrough_opens", "Files opened in passthrough: the kernel reads them without quayfs.";
+    RemoteHeads = "remote_heads", "HEAD requests to the store.";
+    RemoteGets = "remote_gets", "GET requests to the store for file data.";
+    RemoteGetBytes = "remote_get_bytes", "Bytes of object data received from the store.";
+    RemoteSmallGets = "remote_small_gets", "GET requests to the store for attribute objects and links.";
+    RemoteLists = "remote_lists", "LIST requests to the store, one for each page.";
+    RemotePuts = "remote_puts", "PUT requests to the store, for objects and for parts.";
+    RemotePutBytes = "remote_put_bytes", "Bytes of object data sent to the store.";
+    RemoteCopies = "remote_copies", "COPY requests to the store, for whole objects.";
+    RemotePartCopies = "remote_part_copies", "Requests to the store to copy a part of an object into an upload.";
+    RemotePartCopyBytes = "remote_part_copy_bytes", "Bytes of the parts that the store copied into uploads.";
+    RemoteDeletes = "remote_deletes", "DELETE requests to the store.";
+    RemoteErrors = "remote_errors", "Requests to the store that failed, repeats included.";
+    RemoteRetries = "remote_retries", "Requests to the store that were repeated.";
+    RemoteHedges = "remote_hedges", "GET requests that were sent a second time because the first answer was late.";
+    RemoteThrottled = "remote_throttled", "Requests that the store refused because of its rate limit.";
+    UploadsDone = "uploads_done", "File versions uploaded.";
+    UploadsFailed = "uploads_failed", "File versions whose upload failed for good.";
+    FilesAhead = "files_ahead", "Small files prefetched because other files of their folder were read.";
+    EvictedBytes = "evicted_bytes", "Bytes evicted from the cache.";
+    MissedReadBytes = "missed_read_bytes", "Bytes of reads that were not in the cache.";
     StaleReads = "stale_reads", "Reads that failed because the object was replaced or removed.";
-    UncachedReadBytes = "uncached_read_bytes", "Bytes read past the cache because it was full.";
+    UncachedReadBytes = "uncached_read_bytes", "Bytes of reads that bypassed the full cache.";
 }
 
 /// The counters and times of one mount.

@@ -9,12 +9,15 @@ use crate::cmd::bench::BenchArgs;
 use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::config::ConfigArgs;
 use crate::cmd::doctor::DoctorArgs;
+use crate::cmd::du::DuArgs;
 use crate::cmd::evict::EvictArgs;
 use crate::cmd::fsck::FsckArgs;
 use crate::cmd::info::InfoArgs;
 use crate::cmd::list::ListArgs;
 use crate::cmd::log_level::LogLevelArgs;
+use crate::cmd::ls::LsArgs;
 use crate::cmd::man::ManArgs;
+use crate::cmd::metrics::MetricsArgs;
 use crate::cmd::mount::MountArgs;
 use crate::cmd::pin::{PinArgs, UnpinArgs};
 use crate::cmd::reload::ReloadArgs;
@@ -66,6 +69,8 @@ pub(crate) enum Command {
     Status(StatusArgs),
     /// Watch a mount in the terminal: throughput, hot files, requests, uploads, cache.
     Top(TopArgs),
+    /// Print or serve the metrics of all mounts of this machine.
+    Metrics(MetricsArgs),
     /// Change the log level of a running mount.
     LogLevel(LogLevelArgs),
     /// Read the configuration of a running mount again, and open its log files again.
@@ -84,6 +89,10 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Check this machine and a bucket, and suggest fixes.
     Doctor(Box<DoctorArgs>),
+    /// List a bucket or a folder of it, without a mount.
+    Ls(Box<LsArgs>),
+    /// Sum up the sizes of the folders of a bucket, without a mount.
+    Du(Box<DuArgs>),
     /// Check the state folder, and the attribute objects of a bucket.
     Fsck(Box<FsckArgs>),
     /// Show all settings, and which file, variable or flag sets them.
@@ -113,13 +122,18 @@ pub(crate) struct SyncArgs {
     quayfs recover s3://my-bucket\n  \
     quayfs recover --list\n  \
     quayfs recover --give-up s3://gone-bucket\n  \
+    quayfs recover --restore notes.txt\n  \
+    quayfs recover --restore notes.txt --as old/notes-2.txt\n  \
     quayfs recover --discard notes.txt\n\n\
     The next mount of a bucket finishes what an earlier one left; this command does so without a mount, and\n\
-    --list shows it. --list also shows the files that could not be uploaded, and why: copy them from there, then\n\
-    discard them.")]
+    --list shows it. --list also shows the files that could not be uploaded, and why.\n\n\
+    --restore uploads such a file to the place that it was meant for, and removes it from the recovery folder once\n\
+    the store has it. It replaces no other version: if there is one, restore the file under another name with --as.\n\
+    It finds the bucket in the note of the file; name the URL if settings apply to that. What waits for the bucket\n\
+    is uploaded first.")]
 pub(crate) struct RecoverArgs {
     /// The bucket, as it was mounted; with --list, show only what waits for this bucket.
-    #[arg(required_unless_present_any = ["list", "discard"])]
+    #[arg(required_unless_present_any = ["list", "discard", "restore"])]
     pub(crate) url: Option<String>,
     /// Show what waits for the next mount, which processes still upload, and the files in the recovery folder.
     #[arg(long, conflicts_with = "discard")]
@@ -134,6 +148,12 @@ pub(crate) struct RecoverArgs {
     /// Remove files from the recovery folder, for good.
     #[arg(long, value_name = "NAME", num_args = 1.., conflicts_with_all = ["url", "json"])]
     pub(crate) discard: Vec<OsString>,
+    /// Upload this file of the recovery folder to the place that it was meant for, then remove it from there.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "discard", "json", "give_up"])]
+    pub(crate) restore: Option<OsString>,
+    /// With --restore: upload it as this new file below the mounted folder.
+    #[arg(long = "as", value_name = "PATH", requires = "restore")]
+    pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) flags: Flags<ReachSettings>,
 }

@@ -8,8 +8,10 @@ mod plain;
 mod service;
 mod settings;
 mod units;
+mod width;
 
 use std::io::{ErrorKind, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,6 +71,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(status) => cmd::status::run(&status),
         Command::Top(top) => cmd::top::run(&top),
         Command::Reload(reload) => cmd::reload::run(&reload),
+        Command::Metrics(metrics) => cmd::metrics::run(&metrics),
         Command::LogLevel(log_level) => cmd::log_level::run(&log_level),
         Command::Recover(recover) => cmd::recover::run(&recover),
         Command::Warm(warm) => cmd::warm::run(&warm),
@@ -77,6 +80,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(bench) => cmd::bench::run(&bench),
         Command::Doctor(doctor) => cmd::doctor::run(&doctor),
         Command::Fsck(fsck) => cmd::fsck::run(&fsck),
+        Command::Ls(ls) => cmd::ls::run(&ls),
+        Command::Du(du) => cmd::du::run(&du),
         Command::Unpin(unpin) => cmd::pin::unpin(&unpin),
         Command::Config(config) => cmd::config::run(&config),
         Command::Completions(completions) => {
@@ -110,13 +115,17 @@ static IS_OUTPUT_LOST: AtomicBool = AtomicBool::new(false);
 /// Says something on the standard output. Whoever closed it has read enough; that it cannot be written
 /// otherwise is told once, and makes the command fail at its end.
 pub(crate) fn say(text: &str) {
+    let _ = say_more(text);
+}
+
+/// As [`say`]; `Break` if the output takes no more.
+pub(crate) fn say_more(text: &str) -> ControlFlow<()> {
     let mut output = std::io::stdout();
-    match writeln!(output, "{}", plain(text, &output)) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            if !IS_OUTPUT_LOST.swap(true, Ordering::Relaxed) {
-                complain(&format!("cannot write to the standard output: {error}"));
-            }
-        }
-        Ok(()) | Err(_) => {}
+    let Err(error) = writeln!(output, "{}", plain(text, &output)) else {
+        return ControlFlow::Continue(());
+    };
+    if error.kind() != ErrorKind::BrokenPipe && !IS_OUTPUT_LOST.swap(true, Ordering::Relaxed) {
+        complain(&format!("cannot write to the standard output: {error}"));
     }
+    ControlFlow::Break(())
 }

@@ -175,6 +175,22 @@ pub(crate) fn show_millis(millis: f64) -> String {
     }
 }
 
+/// A moment, in seconds since 1970, such as `2026-11-29 00:38 UTC`.
+pub(crate) fn show_utc(secs: i64) -> String {
+    let (days, minutes) = (secs.div_euclid(86_400), secs.rem_euclid(86_400) / 60);
+    // Days from the first of March of the year 0, in cycles of 400 years: a leap day is the last of its year.
+    let days = days + 719_468;
+    let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_cycle = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let months_since_march = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * months_since_march + 2) / 5 + 1;
+    let month =
+        if months_since_march < 10 { months_since_march + 3 } else { months_since_march - 9 };
+    let year = cycle * 400 + year_of_cycle + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day_of_month:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
+}
+
 /// `3 d 4 h`, `5 min 20 s`, `7 s`: the two largest units.
 pub(crate) fn show_time(secs: u64) -> String {
     let (days, hours, minutes) = (secs / 86_400, secs / 3600 % 24, secs / 60 % 60);
@@ -207,6 +223,19 @@ mod tests {
         bytes, duration, permissions, region, show_bytes, show_count, show_millis, show_money,
         show_time,
     };
+
+    #[test]
+    fn moment_is_a_date_of_the_calendar() {
+        for (secs, want) in [
+            (0, "1970-01-01 00:00 UTC"),
+            (951_782_400, "2000-02-29 00:00 UTC"),
+            (1_795_912_680, "2026-11-29 00:38 UTC"),
+            (4_107_542_399, "2100-02-28 23:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00 UTC"),
+        ] {
+            assert_eq!(super::show_utc(secs), want);
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

@@ -141,6 +141,19 @@ impl Config {
         self.location.volume(endpoint)
     }
 
+    /// Sets the endpoint of its service, if the settings name none.
+    pub fn set_endpoint_if_none(&mut self, endpoint: Option<String>) {
+        let own = match self.location {
+            Location::S3 { .. } => &mut self.s3.endpoint,
+            Location::Gcs { .. } => &mut self.gcs.endpoint,
+            Location::Azure { .. } => &mut self.azure.endpoint,
+            Location::Folder(_) | Location::All => return,
+        };
+        if own.is_none() {
+            *own = endpoint;
+        }
+    }
+
     /// The whole bucket, at its endpoint.
     pub(crate) fn bucket(&self) -> String {
         Config { location: self.location.whole(), ..self.clone() }.volume()

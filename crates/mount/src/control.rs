@@ -3,6 +3,7 @@
 //! ```text
 //!   status ──▶ one Status
 //!   live   ──▶ one Live
+//!   metrics DIALECT ──▶ one MetricsPage
 //!   log-level FILTER ──▶ one LogLevel
 //!   drain  ──▶ a Drain for each second that uploads take, the last with `done`
 //!   hasten ──▶ one Drain, when uploads that were delayed have begun
@@ -45,6 +46,7 @@ use crate::end::EndPatience;
 use crate::entry::mount_around;
 use crate::error::Error;
 use crate::lines::{Lines, say};
+use crate::metrics;
 use crate::missing::Missing;
 use crate::peer::Peer;
 use crate::process;
@@ -210,6 +212,10 @@ async fn answer(stream: UnixStream, controlled: &Controlled) -> io::Result<()> {
         }
         question => match question.split_once(' ') {
             Some(("log-level", filter)) => say(&mut writing, &controlled.set_log(filter)).await,
+            Some(("metrics", dialect)) => {
+                say_or_why_not(&mut writing, metrics::page_for(&controlled.report, dialect).await)
+                    .await
+            }
             Some(("sync", number)) => match number.parse() {
                 Ok(number) => {
                     let syncing = controlled.volumes.sync(Ino(number));
@@ -322,11 +328,25 @@ impl Asked {
         Asked::at(&runtime_dir::sockets(owner, Of::Mount(entry.device)), owner, question)
     }
 
-    /// Asks who listens at the first of `sockets` where somebody does, who must be `owner` or root.
-    pub(crate) fn at(sockets: &[PathBuf], owner: u32, question: &str) -> io::Result<Asked> {
-        let mut stream = connect(sockets, owner, ANSWER_PATIENCE)?;
+    /// As [`Asked::new`], with a limit on the time to connect.
+    pub(crate) fn within(
+        entry: &MountEntry,
+        question: &str,
+        patience: Duration,
+    ) -> io::Result<Asked> {
+        let owner = entry.owner.unwrap_or(rustix::process::geteuid().as_raw());
+        let sockets = runtime_dir::sockets(owner, Of::Mount(entry.device));
+        Asked::connected(connect(&sockets, owner, patience)?, question)
+    }
+
+    fn connected(mut stream: ClientStream, question: &str) -> io::Result<Asked> {
         stream.write_all(format!("{question}\n").as_bytes())?;
         Ok(Asked { lines: BufReader::new(stream) })
+    }
+
+    /// Asks who listens at the first of `sockets` where somebody does, who must be `owner` or root.
+    pub(crate) fn at(sockets: &[PathBuf], owner: u32, question: &str) -> io::Result<Asked> {
+        Asked::connected(connect(sockets, owner, ANSWER_PATIENCE)?, question)
     }
 
     /// As [`Asked::new`], with an error that says what to do.

@@ -25,6 +25,9 @@ pub enum Error {
     /// An object or a file, and nothing below it.
     #[error("{}", not_a_folder(_0))]
     NotAFolder(Location),
+    /// A prefix under which there is nothing.
+    #[error("nothing is in {_0}: check the bucket and the prefix")]
+    NothingBelow(Location),
     /// Two folders that must be apart.
     #[error(
         "{one} ({}) must not be in {other} ({}): choose another place for one of them",
@@ -84,11 +87,21 @@ pub enum Error {
     },
     /// There is nothing to discard.
     #[error(
-        "nothing in the recovery folder is called {name}: `quayfs recover --list` tells the names"
+        "nothing in the recovery folder is called {name}: `quayfs recover --list` shows the names"
     )]
     NotKept {
         /// What was to be discarded.
         name: String,
+    },
+    /// A file of the recovery folder that was not put back.
+    #[error("{name} was not restored: {why}\n  {advice}")]
+    NotPutBack {
+        /// Which.
+        name: String,
+        /// Why not.
+        why: String,
+        /// The remedy.
+        advice: String,
     },
     /// Something is to be discarded that a program has open.
     #[error(

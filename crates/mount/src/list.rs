@@ -1,5 +1,6 @@
 //! All mounts of this machine, by whomever.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fuse::MountEntry;
@@ -89,6 +90,11 @@ pub fn own_mounts_of_no_run() -> Result<Vec<PathBuf>, Error> {
 /// Whether the mount at `dir` is for a `quayfs run`, or several share it. One whose daemon says nothing is not.
 fn is_of_a_run(dir: &Path) -> bool {
     status(dir).is_ok_and(|status| status.starter.is_some()) || tenant::is_in_use(dir)
+}
+
+/// The mounts of this user, or, for root, of all users.
+pub(crate) fn own_table() -> io::Result<Vec<MountEntry>> {
+    Ok(own(fuse::mounts()?))
 }
 
 fn table() -> Result<Vec<MountEntry>, Error> {

@@ -3,6 +3,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+/// A bucket and its endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The bucket, as it was mounted.
+    pub location: Location,
+    /// The endpoint, if it is not the cloud's own.
+    pub endpoint: Option<String>,
+}
+
 /// What is mounted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Location {
@@ -154,12 +163,37 @@ impl Location {
 
     /// The name that [`Location::volume`] gives, for people: the URL, and the endpoint if it is not the cloud's own.
     pub fn told(volume: &str) -> String {
+        match Location::parts(volume) {
+            (url, Some(endpoint)) => format!("{url} at {endpoint}"),
+            (url, None) => url.to_owned(),
+        }
+    }
+
+    /// The object `key` below the folder that was mounted under the name `volume`, for people.
+    pub fn object(volume: &str, key: &str) -> String {
+        let (url, endpoint) = Location::parts(volume);
+        let slash = if url.ends_with('/') { "" } else { "/" };
+        match endpoint {
+            Some(endpoint) => format!("{url}{slash}{key} (endpoint {endpoint})"),
+            None => format!("{url}{slash}{key}"),
+        }
+    }
+
+    /// The URL in the name `volume`, and the endpoint if that is not the cloud's own.
+    fn parts(volume: &str) -> (&str, Option<&str>) {
         let is_folder = volume.starts_with("file:");
         match volume.rsplit_once('@').filter(|_| !is_folder) {
-            Some((url, "aws" | "google" | "azure")) => url.to_owned(),
-            Some((url, endpoint)) => format!("{url} at {endpoint}"),
-            None => volume.to_owned(),
+            Some((url, "aws" | "google" | "azure")) => (url, None),
+            Some((url, endpoint)) => (url, Some(endpoint)),
+            None => (volume, None),
         }
+    }
+
+    /// The bucket that was mounted under the name `volume`, with its endpoint if that is not the cloud's own.
+    pub(crate) fn home(volume: &str) -> Option<Home> {
+        let (url, endpoint) = Location::parts(volume);
+        let endpoint = endpoint.map(str::to_owned);
+        Some(Home { location: Location::parse(url).ok()?, endpoint })
     }
 
     /// What it is called in the state folder, at the service `endpoint` or at the cloud's own.
@@ -306,6 +340,21 @@ mod tests {
         assert_eq!(told("s3://b/p@q", None), "s3://b/p@q/");
         assert_eq!(told("gs://b", Some("http://store:1/")), "gs://b/ at http://store:1");
         assert_eq!(told("file:///a@b", None), "file:///a@b");
+    }
+
+    #[test]
+    fn volume_is_a_url_and_an_endpoint_again() {
+        for (url, endpoint) in
+            [("s3://b/p@q", None), ("gs://b", Some("http://store:1")), ("file:///a@b", None)]
+        {
+            let location = Location::parse(url).unwrap();
+            let home = Location::home(&location.volume(endpoint)).unwrap();
+            assert_eq!((home.location, home.endpoint.as_deref()), (location, endpoint));
+        }
+        let object = |volume| Location::object(volume, "d/x");
+        assert_eq!(object("s3://b/@http://m:9000"), "s3://b/d/x (endpoint http://m:9000)");
+        assert_eq!(object("s3://b/p/@aws"), "s3://b/p/d/x");
+        assert_eq!(object("file:///a"), "file:///a/d/x");
     }
 
     #[test]

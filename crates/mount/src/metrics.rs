@@ -2,7 +2,9 @@
 
 mod file;
 mod http;
+mod merge;
 mod page;
+mod process;
 mod text;
 
 use std::io;
@@ -15,6 +17,11 @@ use tokio::task::JoinHandle;
 use crate::config::InsightSettings;
 use crate::error::Error;
 use crate::report::Report;
+
+pub(crate) use self::http::{Paged, serve};
+pub(crate) use self::merge::Merged;
+pub(crate) use self::page::{MetricsPage, page_for};
+pub(crate) use self::text::Dialect;
 
 /// Who hands metrics out, for as long as it is not dropped.
 #[derive(Debug, Default)]
@@ -31,7 +38,8 @@ impl Exports {
     ) -> Result<Exports, Error> {
         let mut exports = Exports::default();
         if let Some(address) = settings.metrics_listen {
-            let listener = runtime.block_on(listen(address))?;
+            let listener =
+                runtime.block_on(listen(address, "cannot serve metrics (--metrics-listen)"))?;
             exports.tasks.push(runtime.spawn(http::serve(listener, Arc::clone(report))));
         }
         if let Some(path) = &settings.metrics_file {
@@ -53,12 +61,12 @@ impl Drop for Exports {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<tokio::net::TcpListener, Error> {
+pub(crate) async fn listen(
+    address: SocketAddr,
+    what: &'static str,
+) -> Result<tokio::net::TcpListener, Error> {
     let listener = tokio::net::TcpListener::bind(address).await;
-    listener.map_err(|source| Error::System {
-        what: "cannot serve metrics (--metrics-listen)",
-        source: naming(&address, &source),
-    })
+    listener.map_err(|source| Error::System { what, source: naming(&address, &source) })
 }
 
 /// The error, with the address or the file that it is about.

@@ -46,26 +46,37 @@ pub struct Kept {
     pub bytes: u64,
     /// Why it is there.
     pub reason: String,
+    /// When it came there, in seconds since 1970, if that is known.
+    pub kept_secs: Option<i64>,
+    /// Where `--restore` puts it back; `None` if its note does not say where it belongs.
+    pub origin: Option<KeptOrigin>,
+}
+
+/// The place that bytes in the recovery folder were meant for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptOrigin {
+    /// The bucket and its endpoint.
+    pub volume: String,
+    /// The object, below the mounted folder.
+    pub key: String,
 }
 
 /// What is in the recovery folder of the state folder `state_dir`.
 pub fn kept(state_dir: &Path) -> Result<Vec<Kept>, Error> {
     let listed = store::kept(state_dir);
     let listed = listed.map_err(|source| Error::State { dir: state_dir.to_owned(), source })?;
-    let of = |store::Kept { name, path, bytes, reason }| {
+    let of = |store::Kept { name, path, bytes, reason, kept_secs, origin }| {
         let name = spelled(Path::new(&name)).into_owned();
-        Kept { name, path, bytes, reason }
+        let origin = origin.as_deref().and_then(vfs::destination);
+        let origin = origin.map(|to| KeptOrigin { volume: to.volume, key: to.key.to_string() });
+        Kept { name, path, bytes, reason, kept_secs, origin }
     };
     Ok(listed.into_iter().map(of).collect())
 }
 
 /// Removes `name`, as it is or as it is listed, from the recovery folder, for good.
 pub fn discard(state_dir: &Path, name: &OsStr) -> Result<(), Error> {
-    let discarded = match store::discard_kept(state_dir, name) {
-        Ok(Discarded::Unknown) => store::discard_kept(state_dir, unspelled(name).as_os_str()),
-        discarded => discarded,
-    };
-    match discarded {
+    match discarded(state_dir, name) {
         Ok(Discarded::Yes) => Ok(()),
         Ok(Discarded::InUse) => {
             Err(Error::KeptInUse { name: spelled(Path::new(name)).into_owned() })
@@ -74,5 +85,13 @@ pub fn discard(state_dir: &Path, name: &OsStr) -> Result<(), Error> {
             Err(Error::NotKept { name: spelled(Path::new(name)).into_owned() })
         }
         Err(source) => Err(Error::State { dir: state_dir.to_owned(), source }),
+    }
+}
+
+/// As [`discard`], with what it came to.
+pub(crate) fn discarded(state_dir: &Path, name: &OsStr) -> store::Result<Discarded> {
+    match store::discard_kept(state_dir, name) {
+        Ok(Discarded::Unknown) => store::discard_kept(state_dir, unspelled(name).as_os_str()),
+        discarded => discarded,
     }
 }

@@ -24,6 +24,7 @@ mod at_once;
 mod attributes;
 mod below;
 mod beside;
+mod browse;
 mod carries;
 mod carry;
 mod change;
@@ -44,6 +45,7 @@ mod gather;
 mod go_along;
 mod idle;
 mod inherit;
+mod inventory;
 mod journal;
 mod keys;
 mod land;
@@ -86,6 +88,7 @@ mod stream;
 mod stubs;
 mod swap;
 mod sweep;
+mod tally;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -109,11 +112,13 @@ use remote::{Key, ListRequest, Page, Remote, Version};
 use tokio::sync::{Notify, Semaphore};
 
 pub use self::allowed::{Refusal, TryWrite};
+pub use self::browse::{Assumed, Browsed, Depth, browse, sum_up};
 pub use self::check::{AttributeFlaw, Checked, check_attributes};
 pub use self::left::LeftChange;
 pub use self::options::{Attributes, BucketOptions, Foresight, Returns, Top};
 pub use self::recall::Shows;
 pub use self::replay::Finished;
+pub use self::tally::FolderSum;
 
 use self::allowed::Allowed;
 use self::ask::Bets;
@@ -508,6 +513,10 @@ impl Namespace for Bucket {
 
     fn recovered(&self, version: &Version, said: &[u8]) {
         self.shared.recovered(version, said);
+    }
+
+    fn restored(&self, key: &Key, version: &Version, said: &[u8]) {
+        self.shared.recovered(version, &self.shared.said_at(said.to_vec(), key));
     }
 
     async fn release(&self, ino: Option<Ino>) {

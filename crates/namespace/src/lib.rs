@@ -13,8 +13,9 @@ mod node;
 mod users;
 
 pub use bucket::{
-    AttributeFlaw, Attributes, Bucket, BucketOptions, Checked, Finished, Foresight, LeftChange,
-    Refusal, Returns, Shows, Top, TryWrite, check_attributes,
+    Assumed, AttributeFlaw, Attributes, Browsed, Bucket, BucketOptions, Checked, Depth, Finished,
+    FolderSum, Foresight, LeftChange, Refusal, Returns, Shows, Top, TryWrite, browse,
+    check_attributes, sum_up,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ledger::{Ledger, LedgerFailed, NoLedger, RecordId};
@@ -327,6 +328,12 @@ pub trait Namespace: Debug + Send + Sync + 'static {
     /// [say](Namespace::said) of it is taken over.
     fn recovered(&self, version: &Version, said: &[u8]) {
         let _ = (version, said);
+    }
+
+    /// Bytes that were lost are in this version of the object `key` now: what was to be [said](Namespace::said) of
+    /// them, under whichever key, is said of it.
+    fn restored(&self, key: &Key, version: &Version, said: &[u8]) {
+        let _ = (key, version, said);
     }
 
     /// Bytes noted by [`set_attr`](Namespace::set_attr) will not be published: the file is what the

@@ -2,20 +2,24 @@
 //! store, so it works beside mounts and without.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use base::ByteRange;
 
 use crate::backing::is_in_use;
 use crate::disk::unfollowed;
 use crate::error::{Error, Result};
+use crate::kept_note::{self, KeptNote};
 use crate::layout::Layout;
 use crate::recovery::NOTE_SUFFIX;
 use crate::strangers;
 
 /// A note is a few lines; of a longer one only so much is read.
-const NOTE_BYTES_MAX: u64 = 64 << 10;
+const NOTE_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes that could not be brought to the bucket, or what others put beside them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +32,55 @@ pub struct Kept {
     pub bytes: u64,
     /// Why it is there.
     pub reason: String,
+    /// When it came there, in seconds since 1970, if its note says so.
+    pub kept_secs: Option<i64>,
+    /// The note of the staged file that it was, if there is one.
+    pub origin: Option<Vec<u8>>,
+}
+
+/// A file of the recovery folder, open for reading.
+#[derive(Debug)]
+pub struct KeptFile {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    origin: Option<Vec<u8>>,
+    missing: Option<Vec<ByteRange>>,
+}
+
+impl KeptFile {
+    /// Its size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The note of the staged file that it was, if there is one.
+    pub fn origin(&self) -> Option<&[u8]> {
+        self.origin.as_deref()
+    }
+
+    /// The runs of bytes that are zeros here because they were never on this machine; `None` if the note does not list
+    /// them all.
+    pub fn missing(&self) -> Option<&[ByteRange]> {
+        self.missing.as_deref()
+    }
+
+    /// Fills `buffer` with the bytes from `offset` on.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let read = self.file.read_exact_at(buffer, offset);
+        read.map_err(|error| Error::io("read", &self.path, error))
+    }
+}
+
+/// The result of opening a file of the recovery folder.
+#[derive(Debug)]
+pub enum KeptOpened {
+    /// It is open.
+    File(KeptFile),
+    /// There is no file of that name.
+    Unknown,
+    /// A process has it in use: a program that had it open when it came here may write to it still.
+    InUse,
 }
 
 /// What a person's request to remove something came to.
@@ -58,15 +111,42 @@ pub fn kept(dir: &Path) -> Result<Vec<Kept>> {
         if is_note(&name) {
             continue;
         }
-        let reason = if metadata.is_file() {
-            reason(&beside(&folder, &name))
+        let KeptNote { reason, kept_secs, origin, .. } = if metadata.is_file() {
+            note(&beside(&folder, &name))
         } else {
-            format!("{} that quayfs did not put here", strangers::kind_of(&path))
+            without_note(format!("{} that quayfs did not put here", strangers::kind_of(&path)))
         };
-        found.push(Kept { name, path, bytes: metadata.len(), reason });
+        found.push(Kept { name, path, bytes: metadata.len(), reason, kept_secs, origin });
     }
     found.sort();
     Ok(found)
+}
+
+/// The path of the file `name` of the recovery folder of the state folder `dir`.
+pub fn kept_path(dir: &Path, name: &OsStr) -> PathBuf {
+    Layout::new(dir.to_owned()).recovery().join(name)
+}
+
+/// Opens the file `name` of the recovery folder of the state folder `dir`.
+pub fn open_kept(dir: &Path, name: &OsStr) -> Result<KeptOpened> {
+    let folder = Layout::new(dir.to_owned()).recovery();
+    if Path::new(name).file_name() != Some(name) || is_note(name) {
+        return Ok(KeptOpened::Unknown);
+    }
+    let path = folder.join(name);
+    let io = |error| Error::io("open", &path, error);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(KeptOpened::Unknown),
+        Ok(metadata) if !metadata.is_file() => return Ok(KeptOpened::Unknown),
+        metadata => metadata.map_err(io)?,
+    };
+    let file = unfollowed().read(true).open(&path).map_err(io)?;
+    if is_in_use(&file).map_err(io)? {
+        return Ok(KeptOpened::InUse);
+    }
+    let size = file.metadata().map_err(io)?.len();
+    let KeptNote { origin, missing, .. } = note(&beside(&folder, name));
+    Ok(KeptOpened::File(KeptFile { path, file, size, origin, missing }))
 }
 
 /// Removes what is called `name` from the recovery folder of the state folder `dir`, with its note: a file,
@@ -113,20 +193,23 @@ fn beside(folder: &Path, name: &OsStr) -> PathBuf {
     folder.join(note)
 }
 
-/// The first paragraph of a note, or that there is none to be read.
-fn reason(path: &Path) -> String {
-    // A pipe of this name would wait for somebody who writes.
+/// The note at `path`; that there is none to be read is its reason.
+fn note(path: &Path) -> KeptNote {
+    // A pipe of this name would wait for a writer.
     if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
-        return "there is no note of why it is here".to_owned();
+        return without_note("there is no note of why it is here".to_owned());
     }
     let mut text = Vec::new();
     let read = unfollowed()
         .read(true)
         .open(path)
         .and_then(|note| note.take(NOTE_BYTES_MAX).read_to_end(&mut text));
-    if let Err(error) = read {
-        return format!("the note of why it is here cannot be read: {error}");
+    match read {
+        Ok(_) => kept_note::parse(&String::from_utf8_lossy(&text)),
+        Err(error) => without_note(format!("the note of why it is here cannot be read: {error}")),
     }
-    let text = String::from_utf8_lossy(&text);
-    text.split("\n\n").next().unwrap_or_default().trim().to_owned()
+}
+
+fn without_note(reason: String) -> KeptNote {
+    KeptNote { reason, ..KeptNote::default() }
 }

@@ -15,6 +15,7 @@ use crate::body::Home;
 use crate::error::{Error, ErrorKind, Result};
 use crate::granule::GRANULE_BYTES;
 use crate::ground::Ground;
+use crate::kept_note::{self, RUNS_MAX};
 use crate::layout::{SIDE_SUFFIX, VersionName};
 use crate::spares;
 use crate::staged::Staged;
@@ -25,9 +26,6 @@ pub(crate) const NOTE_SUFFIX: &str = ".quayfs-note";
 
 /// Longest name of a recovered file: leaves room for a number and the note's suffix.
 const NAME_BYTES_MAX: usize = 200;
-
-/// How many missing runs of bytes a note tells one by one.
-const NOTED_HOLES_MAX: usize = 1000;
 
 /// How many names are tried for one file.
 pub(crate) const NAMES_MAX: u32 = 10_000;
@@ -45,8 +43,22 @@ pub enum Rest<'a> {
     Object(&'a str),
 }
 
+/// Description of bytes that go to the recovery folder.
+#[derive(Clone, Copy, Debug)]
+pub struct Keeping<'a> {
+    /// The name that theirs is like.
+    pub name: &'a str,
+    /// Why they go there, for people.
+    pub reason: &'a str,
+    /// Where the bytes are that are not here.
+    pub rest: Rest<'a>,
+    /// The note of the staged file, by which the bytes can be put back; empty if there is none.
+    pub origin: &'a [u8],
+}
+
 /// Moves the bytes of a staged file to the recovery folder, with a note; returns where they are.
-pub(crate) fn keep(staged: &Staged, name: &str, reason: &str, rest: Rest<'_>) -> Result<PathBuf> {
+pub(crate) fn keep(staged: &Staged, keeping: Keeping<'_>) -> Result<PathBuf> {
+    let Keeping { name, rest, .. } = keeping;
     let ground = staged.ground();
     // What of the base is at hand makes the file whole; what is not is told.
     let holes = draw_what_is_there(staged)?;
@@ -54,7 +66,7 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str, rest: Rest<'_>) ->
     if guard.body().home == Home::Recovery {
         return Err(staged.error(ErrorKind::Gone, "recover"));
     }
-    let mut text = note(ground, reason, &holes);
+    let mut text = note(ground, keeping, &holes);
     if let (Rest::Object(object), true) = (rest, holes.is_empty()) {
         let file = &guard.body().file;
         let empty = empty_runs(file).map_err(|error| staged.io("recover", error))?;
@@ -62,7 +74,7 @@ pub(crate) fn keep(staged: &Staged, name: &str, reason: &str, rest: Rest<'_>) ->
             let told =
                 "these bytes are not on this machine, and are zeros here; the bucket has them";
             text.extend([told, ", as far as it reaches, in the object ", object, ":\n"]);
-            list(&mut text, &empty);
+            kept_note::list(&mut text, &empty);
         }
     }
     let path = reserve(ground, name, &text)?;
@@ -97,31 +109,22 @@ fn draw_what_is_there(staged: &Staged) -> Result<Vec<ByteRange>> {
     Ok(holes)
 }
 
-fn note(ground: &Ground, reason: &str, holes: &[ByteRange]) -> String {
-    let mut note = format!("{reason}\n\nkept at {} (seconds since 1970)\n", ground.wall().secs);
+fn note(ground: &Ground, keeping: Keeping<'_>, holes: &[ByteRange]) -> String {
+    let mut note = kept_note::head(keeping.reason, ground.wall().secs, keeping.origin);
     if !holes.is_empty() {
         note.push_str(
             "these bytes were not changed and were not on this machine; they are zeros here:\n",
         );
-        list(&mut note, holes);
+        kept_note::list(&mut note, holes);
     }
     note
-}
-
-fn list(note: &mut String, runs: &[ByteRange]) {
-    for run in runs.iter().take(NOTED_HOLES_MAX) {
-        note.extend([run.to_string(), "\n".to_owned()]);
-    }
-    if let Some(more) = runs.get(NOTED_HOLES_MAX) {
-        note.extend([format!("and more from {} on\n", more.start())]);
-    }
 }
 
 /// What of the file takes no place on the disk; one run more than is told at most.
 fn empty_runs(file: &BackingFile) -> io::Result<Vec<ByteRange>> {
     let (mut runs, mut from, size) = (Vec::new(), 0, file.len()?);
     while let Some(rest) = ByteRange::new(from, size)
-        && runs.len() <= NOTED_HOLES_MAX
+        && runs.len() <= RUNS_MAX
     {
         let data = file.data(rest)?;
         runs.extend(ByteRange::new(from, data.map_or(size, ByteRange::start)));
@@ -280,7 +283,11 @@ pub(crate) fn clear(ground: &Ground, place: &Path) {
 fn move_away(ground: &Ground, path: &Path, reason: &str) {
     let io = |error| Error::io("keep", path, error);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let kept = reserve(ground, &format!("unknown-{name}"), &note(ground, reason, &[]));
+    let kept = reserve(
+        ground,
+        &format!("unknown-{name}"),
+        &kept_note::head(reason, ground.wall().secs, b""),
+    );
     let moved = kept.and_then(|kept| {
         let moved = ground.disk.rename(path, &kept).map_err(io);
         if moved.is_err() {

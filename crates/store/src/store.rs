@@ -22,7 +22,7 @@ use crate::orphan::{self, Orphan};
 use crate::owners::{Company, Owners};
 use crate::pins::Pins;
 use crate::quota::Quota;
-use crate::recovery::{self, Rest};
+use crate::recovery::{self, Keeping};
 use crate::sealed::Sealed;
 use crate::space::{CacheLimit, Keeper, Space};
 use crate::staged::Staged;
@@ -218,18 +218,11 @@ impl Store {
         moves::discard(staged)
     }
 
-    /// Moves the bytes of a staged file to the recovery folder under a name like `name`, beside a
-    /// note for people that begins with `reason`, and tells what is missing and where it is; returns
-    /// where they are. Whoever has the file open can go on reading and writing it there, but it can no
-    /// more be sealed.
-    pub fn to_recovery(
-        &self,
-        staged: &Arc<Staged>,
-        name: &str,
-        reason: &str,
-        rest: Rest<'_>,
-    ) -> Result<PathBuf> {
-        recovery::keep(staged, name, reason, rest)
+    /// Moves the bytes of a staged file to the recovery folder, beside a note that tells why, what
+    /// is missing and where that is; returns the path of the bytes. Whoever has the file open can go
+    /// on reading and writing it there, but it can no more be sealed.
+    pub fn to_recovery(&self, staged: &Arc<Staged>, keeping: Keeping<'_>) -> Result<PathBuf> {
+        recovery::keep(staged, keeping)
     }
 
     /// Notes of several staged files change together: after a crash all are as they were, or none.

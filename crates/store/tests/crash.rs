@@ -19,9 +19,12 @@ use std::sync::Arc;
 use base::Metrics;
 use common::{Folder, GRANULE, bytes, complete, content, range, runs, sealed_content, write};
 use quayfs_store::{
-    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, OpId, OpKind, OrphanState, Outcome, Replayed,
-    Rest, Staged, Store, WaitingKind,
+    Adopted, Base, CacheLimit, Faults, GRANULE_BYTES, Keeping, KeptOpened, OpId, OpKind,
+    OrphanState, Outcome, Replayed, Rest, Staged, Store, WaitingKind, open_kept,
 };
+
+const BECAUSE: Keeping<'_> =
+    Keeping { name: "name", reason: "because", rest: Rest::Base, origin: b"note" };
 
 /// Where the child of a test finds its state folder.
 const CHILD_FOLDER: &str = "QUAYFS_STORE_TEST_FOLDER";
@@ -94,8 +97,8 @@ fn what_was_recorded_and_what_was_sealed_survive() {
     assert_eq!((&sealed_file.note[..], sealed_file.state), (&b"sealed"[..], OrphanState::Sealed));
     assert!(sealed_file.staged.is_dirty());
 
-    let kept =
-        store.to_recovery(&open_file.staged, "dir/file", "never closed", Rest::Base).unwrap();
+    let keeping = Keeping { name: "dir/file", reason: "never closed", ..BECAUSE };
+    let kept = store.to_recovery(&open_file.staged, keeping).unwrap();
     assert_eq!(std::fs::read(&kept).unwrap(), b"half written");
     assert!(folder.files("recovery").contains(&"dir_file.quayfs-note".to_owned()));
     let sealed = sealed_file.staged.seal().unwrap();
@@ -625,7 +628,7 @@ fn what_goes_to_recovery_never_replaces_anything() {
     for text in [&b"one"[..], b"two"] {
         let staged = store.stage(b"note", Base::Empty).unwrap();
         write(&staged, &[], 0, text);
-        let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
+        let kept = store.to_recovery(&staged, BECAUSE).unwrap();
         assert_eq!(std::fs::read(kept).unwrap(), text);
     }
     let want = ["name", "name.1", "name.1.quayfs-note", "name.quayfs-note"];
@@ -643,13 +646,22 @@ fn a_recovered_file_is_made_whole_from_its_base() {
     let staged = store.stage(b"note", base).unwrap();
     write(&staged, &old, 10, b"edit");
     assert_eq!(staged.missing(range(0, 2 * GRANULE)), Some(range(GRANULE, 2 * GRANULE)));
-    let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
+    let kept = store.to_recovery(&staged, BECAUSE).unwrap();
     let bytes = std::fs::read(&kept).unwrap();
     assert_eq!(bytes[10..14], *b"edit");
     assert_eq!(bytes[14..GRANULE], old[14..GRANULE]);
     let note = std::fs::read_to_string(kept.with_extension("quayfs-note")).unwrap();
     assert!(note.starts_with("because\n"), "{note}");
     assert!(note.contains("\n131072..262144\n"), "{note}");
+    let open = || open_kept(&folder.path(), "name".as_ref()).unwrap();
+    assert!(matches!(open(), KeptOpened::InUse), "its writer has it open");
+    drop((staged, store));
+    let KeptOpened::File(opened) = open() else { panic!("it is there") };
+    assert_eq!((opened.size(), opened.origin()), (2 * GRANULE_BYTES, Some(&b"note"[..])));
+    assert_eq!(opened.missing(), Some(&[range(GRANULE, 2 * GRANULE)][..]));
+    let mut read = [0; 4];
+    opened.read(10, &mut read).unwrap();
+    assert_eq!(read, *b"edit");
 }
 
 #[test]
@@ -658,7 +670,7 @@ fn a_recovered_file_can_be_read_and_written_by_who_has_it_open() {
     let store = folder.open();
     let staged = store.stage(b"note", Base::Empty).unwrap();
     write(&staged, &[], 0, b"lost the race");
-    let kept = store.to_recovery(&staged, "name", "because", Rest::Base).unwrap();
+    let kept = store.to_recovery(&staged, BECAUSE).unwrap();
     write(&staged, &[], 0, b"LOST");
     assert_eq!(content(&staged, &[]), b"LOST the race");
     assert_eq!(common::kind(staged.seal()), quayfs_store::ErrorKind::Gone);

@@ -165,7 +165,7 @@ impl Uploader {
         }
     }
 
-    fn plan(
+    pub(crate) fn plan(
         &self,
         grid: &Grid,
         size: u64,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base::{Counter, Errno, Ino};
 use namespace::{Abandoned, NameGuard, Published, SetAttr, Target, Unsent};
 use remote::{Condition, Key, Original, Version};
-use store::{Adopted, Earlier, ErrorKind, Rest, Sealed, Staged};
+use store::{Adopted, Earlier, ErrorKind, Keeping, Rest, Sealed, Staged};
 use transfer::{Begun, Download, UploadJob};
 
 use crate::ahead::{Stopped, fits};
@@ -437,14 +437,12 @@ impl Vfs {
     /// Another client changed or removed the object: ours goes where a person finds it. Open handles go
     /// on with our bytes, which are no longer the file's.
     pub(crate) async fn keep_loser(&self, file: &File, staged: &Arc<Staged>) -> Error {
-        let (key, why) = match self.namespace.target(file.ino()) {
-            Ok(Target { key, condition, .. }) => {
-                (key.to_string(), self.why_lost(&key, &condition).await)
-            }
-            Err(error) => (error.subject, LOST),
+        let why = match self.namespace.target(file.ino()) {
+            Ok(Target { key, condition, .. }) => self.why_lost(&key, &condition).await,
+            Err(_) => LOST,
         };
         self.loses(file);
-        self.keep_aside(file, staged, key, why)
+        self.keep_aside(file, staged, why)
     }
 
     /// Why bytes cannot become the object `key`, of which the store has refused the condition.
@@ -464,23 +462,23 @@ impl Vfs {
 
     /// What `file` comes after will never be in the bucket: it goes where that went.
     fn keep_barred(&self, file: &File, staged: &Arc<Staged>) -> Error {
-        let key = self.namespace.target(file.ino()).map(|target| target.key.to_string());
-        let key = key.unwrap_or_else(|error| error.subject);
         if let Some(version) = file.acknowledged.lock().take() {
             self.store.reject(staged, version.sealed);
         }
         let why = "something else of its folder, which it comes after, was not uploaded";
-        self.keep_aside(file, staged, key, why)
+        self.keep_aside(file, staged, why)
     }
 
-    fn keep_aside(
-        &self,
-        file: &File,
-        staged: &Arc<Staged>,
-        key: String,
-        why: &'static str,
-    ) -> Error {
-        match self.to_recovery(staged, &key, why, Rest::Base) {
+    fn keep_aside(&self, file: &File, staged: &Arc<Staged>, why: &'static str) -> Error {
+        let note = self.lost_note(file);
+        let key = match &note {
+            Some(note) => note.key.to_string(),
+            None => format!("inode {}", file.ino()),
+        };
+        let reason = format!("{why}; it was to become {key} in {}", self.options.volume);
+        let origin = &note.map(|note| note.to_bytes()).unwrap_or_default();
+        let keeping = Keeping { name: &key, reason: &reason, rest: Rest::Base, origin };
+        match self.store.to_recovery(staged, keeping) {
             Ok(path) => {
                 file.state.write().name = Named::No;
                 self.namespace.abandon(file.ino(), Abandoned::Lost);

@@ -72,6 +72,8 @@ pub(crate) struct File {
     /// Held while the staged file is told where it belongs, by those who just asked the names; counts
     /// the notes that may be of a moment ago.
     pub(crate) noting: Mutex<u64>,
+    /// The last note of its staged bytes: what they belong to when the names have forgotten it.
+    last_note: Mutex<Vec<u8>>,
     /// Whether it has set-uid or set-gid bits, as far as was told.
     set_id: AtomicBool,
     /// Who made it may not have his answer yet.
@@ -217,6 +219,7 @@ impl File {
             acknowledged: Mutex::default(),
             replaces: Mutex::default(),
             noting: Mutex::default(),
+            last_note: Mutex::default(),
             set_id: AtomicBool::new(false),
             being_made: AtomicBool::new(false),
             lost: OnceLock::new(),
@@ -459,6 +462,16 @@ impl File {
             unanswered.remove(0);
         }
         unanswered.push(id);
+    }
+
+    /// Remembers the last note of its staged bytes.
+    pub(crate) fn noted(&self, note: &[u8]) {
+        note.clone_into(&mut self.last_note.lock());
+    }
+
+    /// The last note of its staged bytes; empty if there was none.
+    pub(crate) fn last_note(&self) -> Vec<u8> {
+        self.last_note.lock().clone()
     }
 
     /// This upload is under way from now on, if any is.

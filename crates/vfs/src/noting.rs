@@ -28,7 +28,9 @@ impl Vfs {
         };
         let target = destination.as_ref().unwrap_or(&aimed.target);
         let note = self.note(target, &aimed.upload);
-        Ok(Note { origin_bytes, after, said, ..note }.to_bytes())
+        let note = Note { origin_bytes, after, said, ..note }.to_bytes();
+        file.noted(&note);
+        Ok(note)
     }
 
     /// What the staged bytes of a file say of themselves; `upload` is empty before there is one. What
@@ -42,7 +44,9 @@ impl Vfs {
                         _ => self.namespace.said(file.ino()),
                     };
                     let after = file.earlier_uploads();
-                    Ok(Note { after, said, ..self.note(&target, upload) }.to_bytes())
+                    let note = Note { after, said, ..self.note(&target, upload) }.to_bytes();
+                    file.noted(&note);
+                    Ok(note)
                 }
                 Err(error) if error.is_nameless() => Ok(Vec::new()),
                 Err(error) => Err(error),
@@ -50,6 +54,18 @@ impl Vfs {
             // It is never published, and after a crash nobody misses it.
             Named::No => Ok(Vec::new()),
         }
+    }
+
+    /// The note of bytes that could not become the object of their file, by which they can be put back. The names may
+    /// know the file no more, if its object was replaced: then the last note of its staged bytes says where it was.
+    pub(crate) fn lost_note(&self, file: &File) -> Option<Note> {
+        let last = Note::from_bytes(&file.last_note());
+        let Ok(target) = self.namespace.destination(file.ino()) else { return last };
+        let said = match (self.namespace.said(file.ino()), last) {
+            (said, Some(last)) if said.is_empty() => last.said,
+            (said, _) => said,
+        };
+        Some(Note { said, ..self.note(&target, "") })
     }
 
     /// What the staged bytes that are to become `target` say of themselves; `upload` is empty before

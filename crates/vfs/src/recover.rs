@@ -389,5 +389,6 @@ pub(crate) fn keep(
     };
     let rest = object.as_deref().map_or(store::Rest::Base, store::Rest::Object);
     let reason = format!("{why}; it was to become {key} in {}", note.volume);
-    store.to_recovery(staged, &key, &reason, rest)
+    let origin = &note.to_bytes();
+    store.to_recovery(staged, store::Keeping { name: &key, reason: &reason, rest, origin })
 }

@@ -1,7 +1,6 @@
 //! [`Vfs`]: what all operations share.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use base::{Clock, Ino, Metrics, Unheard};
 use namespace::{Namespace, Unsent};
 use parking_lot::Mutex;
 use remote::{Extent, Learned};
-use store::{Rest, Staged, Store};
+use store::Store;
 use tokio::runtime::Handle as Runtime;
 use transfer::{Download, Fetcher, Uploader};
 
@@ -247,19 +246,6 @@ impl Vfs {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Moves the bytes of a file that was to become the object `key` to the recovery folder, with a note of that and
-    /// of why; see [`Store::to_recovery`].
-    pub(crate) fn to_recovery(
-        &self,
-        staged: &Arc<Staged>,
-        key: &str,
-        why: &str,
-        rest: Rest<'_>,
-    ) -> store::Result<PathBuf> {
-        let reason = format!("{why}; it was to become {key} in {}", self.options.volume);
-        self.store.to_recovery(staged, key, &reason, rest)
     }
 
     /// Gives back references to an inode; the last lets the names forget it.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::say;
 use crate::units::show_bytes;
+use crate::width::{columns, padded};
 
 /// What `list` is told.
 #[derive(Debug, Args)]
@@ -42,10 +43,10 @@ const HEADS: [&str; 5] = ["SOURCE", "FOLDER", "PROCESS", "HEALTH", "PENDING"];
 fn table(mounts: &[Listed]) -> String {
     let rows: Vec<[String; 5]> =
         [HEADS.map(str::to_owned)].into_iter().chain(mounts.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max();
     let widths: Vec<usize> = (0..HEADS.len()).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &[String; 5]| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| padded(cell, width));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

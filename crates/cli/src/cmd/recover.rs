@@ -3,12 +3,13 @@
 mod page;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use base::printable;
-use mount::{Config, Error, GivenUp, Kept, Left, Location, Notice};
+use mount::{Config, Error, GivenUp, Home, Kept, Left, Location, Notice, PutBack};
 use serde_json::Value;
 
 use self::page::page;
@@ -16,10 +17,14 @@ use super::mount::explain;
 use crate::args::RecoverArgs;
 use crate::plain::shown;
 use crate::settings::{self, Given, Origin, Resolved, Sources};
+use crate::units::show_bytes;
 use crate::{complain, say};
 
 pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let location = args.url.as_deref().map(Location::parse).transpose()?;
+    if let Some(name) = &args.restore {
+        return restore(args, name, location);
+    }
     let Resolved { settings, given } = Sources::read(&args.flags)?.resolve(location.as_ref())?;
     let state_dir = settings::state_dir(&settings.disk.state)?;
     // Before the first mount neither the usual one is there nor that of a settings file, which is made then; one that
@@ -52,6 +57,29 @@ pub(crate) fn run(args: &RecoverArgs) -> Result<ExitCode> {
     let mut config = settings::config(location, Path::new("/"), &settings)?;
     config.state_dir = settings::make_state_dir(&state_dir)?;
     if args.give_up { give_up(&config) } else { finish(&config) }
+}
+
+/// Uploads a file of the recovery folder.
+fn restore(args: &RecoverArgs, name: &OsStr, location: Option<Location>) -> Result<ExitCode> {
+    let sources = Sources::read(&args.flags)?;
+    let found = settings::state_dir(&sources.resolve(location.as_ref())?.settings.disk.state)?;
+    let home = match location {
+        Some(location) => Home { location, endpoint: None },
+        None => mount::home_of(&found, name)?,
+    };
+    // The file of settings may have some for this bucket only.
+    let settings = sources.resolve(Some(&home.location))?.settings;
+    let mut config = settings::config(home.location, Path::new("/"), &settings)?;
+    config.set_endpoint_if_none(home.endpoint);
+    config.state_dir = settings::safe_state_dir(&found)?;
+    let mut notices = Vec::new();
+    let put_back = mount::put_back(&config, (name, args.to.as_deref()), &mut notices);
+    for notice in notices.iter().filter(|notice| !matches!(notice, Notice::EmptyPrefix(_))) {
+        complain(&explain(notice));
+    }
+    let PutBack { key, bytes } = put_back.map_err(with_way_out)?;
+    say(&format!("restored {} ({}) to {}", printable(&key), show_bytes(bytes), config.location));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Finishes what waits for the bucket of `config`.

@@ -225,6 +225,12 @@ fn check(command: &Command, given: &Given) -> Result<()> {
     let reason = reason.unwrap_or_else(|| "not a value that it can have".to_owned());
     // The reasons of our own parsers begin with the value.
     let value = value.display().to_string();
+    if *origin == Origin::Flag {
+        // Flags were looked at when the command line was read: it is an option of `-o`.
+        let rest = reason.strip_prefix(&*value).and_then(|rest| rest.strip_prefix(": "));
+        let (name, reason) = (name.replace('-', "_"), rest.unwrap_or(&reason));
+        return Err(anyhow!("option {name}={value}: {reason}"));
+    }
     let value = if reason.starts_with(&value) { String::new() } else { format!("{value}: ") };
     Err(anyhow!("{origin}: {name}: {value}{reason}"))
 }
@@ -289,6 +295,22 @@ mod tests {
             Command::new("quayfs").no_binary_name(true),
         );
         Flags::from_arg_matches(&command.try_get_matches_from(given).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn wrong_mount_option_is_shown_as_it_was_written() {
+        let options = ["cache_size=10XB".to_owned(), "metadata_ttl=soon".to_owned()];
+        for (option, want) in options.iter().zip([
+            "option cache_size=10XB: not a size like 512MiB",
+            "option metadata_ttl=soon: not a time like 500ms, 10s, 5min, 2h or 1d",
+        ]) {
+            let flags = Flags::<Settings>::none();
+            let unknown = super::super::options::Unknown::Refused;
+            let flags = flags.with_options(std::slice::from_ref(option), unknown).unwrap();
+            let read = Sources::read_in(&Surroundings { variables: Vec::new() }, &flags);
+            let error = read.map(|_| ()).expect_err("it is refused").to_string();
+            assert!(error.starts_with(want), "{error}");
+        }
     }
 
     /// A value that differs from the default and that the flag takes.

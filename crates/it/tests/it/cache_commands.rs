@@ -316,3 +316,25 @@ fn a_pin_that_leaves_the_cache_too_little_is_refused_with_the_figures() {
     }
     assert_eq!(mount.status()["cache"]["pinned_bytes"], 1 << 20);
 }
+
+#[test]
+fn unpin_all_ends_the_pins_of_all_mounts_of_a_user() {
+    // No other test mounts as this user, whose mounts are all meant.
+    let mounted = || {
+        let plan = Plan::of_url("file:///");
+        let store = plan.folder("store");
+        for name in ["a", "b"] {
+            fs::write(store.join(name), vec![1; 1000]).unwrap();
+        }
+        let url = format!("file://{}", store.display());
+        plan.instead_of_url(&url).by_user("news").mount()
+    };
+    let (one, two) = (mounted(), mounted());
+    let pinned = |mount: &Mount| mount.status()["cache"]["pinned_bytes"].as_u64().unwrap();
+    for (mount, name) in [(&one, "a"), (&one, "b"), (&two, "a")] {
+        quayfs(mount, [OsStr::new("pin"), mount.join(name).as_os_str()]).ok();
+    }
+    assert!(0 < pinned(&one) && 0 < pinned(&two));
+    quayfs(&one, ["unpin", "--all"]).ok();
+    assert_eq!((pinned(&one), pinned(&two)), (0, 0));
+}

@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use base::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -35,10 +37,31 @@ enum Asked {
     Refused(&'static str),
 }
 
+/// What is served.
+#[async_trait]
+pub(crate) trait Paged: Send + Sync + 'static {
+    /// The clock of all limits.
+    fn clock(&self) -> &Arc<dyn Clock>;
+
+    /// All metrics as they are now.
+    async fn page(&self, dialect: Dialect) -> io::Result<String>;
+}
+
+#[async_trait]
+impl Paged for Report {
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.common.clock
+    }
+
+    async fn page(&self, dialect: Dialect) -> io::Result<String> {
+        page(self, dialect).await
+    }
+}
+
 /// Answers clients until dropped.
-pub(super) async fn serve(listener: TcpListener, report: Arc<Report>) {
+pub(crate) async fn serve(listener: TcpListener, report: Arc<impl Paged>) {
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
-    let clock = Arc::clone(&report.common.clock);
+    let clock = Arc::clone(report.clock());
     loop {
         let permit = Arc::clone(&clients).acquire_owned().await.expect("never closed");
         let stream = match listener.accept().await {
@@ -53,7 +76,7 @@ pub(super) async fn serve(listener: TcpListener, report: Arc<Report>) {
         // Ends by itself after `CLIENT_MAX`, or with the runtime.
         tokio::spawn(async move {
             tokio::select! {
-                answered = answer(stream, &report) => if let Err(error) = answered {
+                answered = answer(stream, &*report) => if let Err(error) = answered {
                     tracing::debug!(%error, "a client that asked for metrics broke off");
                 },
                 () = clock.sleep(CLIENT_MAX) => {}
@@ -63,22 +86,22 @@ pub(super) async fn serve(listener: TcpListener, report: Arc<Report>) {
     }
 }
 
-async fn answer(mut stream: TcpStream, report: &Report) -> io::Result<()> {
+async fn answer(mut stream: TcpStream, report: &impl Paged) -> io::Result<()> {
     let head = tokio::select! {
         head = head(&mut stream) => head?,
-        () = report.common.clock.sleep(QUESTION_MAX) => return Ok(()),
+        () = report.clock().sleep(QUESTION_MAX) => return Ok(()),
     };
     let asked = asked(&head);
     let (status, kind, body) = match asked {
         Asked::Metrics(Dialect::Plain) => (
             "200 OK",
             "text/plain; version=0.0.4; charset=utf-8",
-            page(report, Dialect::Plain).await?,
+            report.page(Dialect::Plain).await?,
         ),
         Asked::Metrics(Dialect::Open) => (
             "200 OK",
             "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            page(report, Dialect::Open).await?,
+            report.page(Dialect::Open).await?,
         ),
         Asked::Refused(status) => (status, "text/plain; charset=utf-8", format!("{status}\n")),
     };

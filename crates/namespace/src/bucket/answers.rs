@@ -14,7 +14,7 @@ impl Shared {
         match &answer {
             Err(error) if is_unanswered(error) => {
                 if self.state().outage.begins(self.clock.monotonic()) {
-                    tracing::warn!(%error, "names are shown as they are remembered until the bucket answers");
+                    tracing::warn!(%error, "bucket unreachable: serving cached names until it answers");
                 }
             }
             Err(Error { kind: ErrorKind::Remote(_), .. }) => self.answered(),

@@ -167,6 +167,19 @@ pub(super) fn push_folder(prefix: &mut Vec<u8>, name: &Name) {
     }
 }
 
+/// The names that lead to `part`, the last of which is its own: those before it are of chunk folders.
+pub(super) fn names(part: &[u8], company: Company) -> Vec<Name> {
+    let (mut names, mut at) = (Vec::new(), 0);
+    loop {
+        let (bytes, name) = next(&part[at..], company);
+        names.push(name);
+        at += bytes;
+        if part.len() <= at {
+            return names;
+        }
+    }
+}
+
 /// The names that lead to the directory whose keys begin with `prefix`, with slashes between them. `None` if
 /// `prefix` ends within a part.
 pub(super) fn path(prefix: &Key) -> Option<Vec<u8>> {

@@ -7,6 +7,7 @@ use base::{Clock, SystemClock};
 use rustix::termios::tcgetwinsize;
 
 use crate::units::show_bytes;
+use crate::width;
 
 /// How far something is.
 #[derive(Debug)]
@@ -106,10 +107,9 @@ fn line(done_bytes: u64, of_bytes: u64, took: Duration) -> String {
 /// What of a line fits: a longer one would go on in the next, and could not be taken away. The bar goes before
 /// the figures do, and the last column stays free.
 fn fitted(line: &str, columns: usize) -> &str {
-    let is_wide = |text: &str| columns <= text.chars().count();
+    let is_wide = |text: &str| columns <= width::columns(text);
     let line = if is_wide(line) { line.trim_start_matches(['█', '░', ' ']) } else { line };
-    let end = line.char_indices().nth(columns.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
-    &line[..end]
+    width::beginning(line, columns.saturating_sub(1))
 }
 
 /// Bytes in each second.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use base::printable;
-use mount::{Change, Fate, Kept, Left, Location, Waiting, WaitingChange, Working};
+use mount::{Change, Fate, Kept, KeptOrigin, Left, Location, Waiting, WaitingChange, Working};
 
 use crate::left::show_left;
 use crate::plain::shown;
-use crate::units::{show_bytes, show_plural};
+use crate::units::{show_bytes, show_plural, show_utc};
 
 /// What is being done, what is for the next mount, and what is for people.
 pub(super) fn page(left: &Left, kept: &[Kept], state_dir: &Path) -> String {
@@ -98,16 +98,49 @@ pub(super) fn words(change: &Change) -> String {
 }
 
 fn of_kept(kept: &Kept) -> String {
-    format!("{}  {}\n  {}", shown(&kept.path), show_bytes(kept.bytes), printable(&kept.reason))
+    let why = match &kept.origin {
+        Some(KeptOrigin { volume, key }) => {
+            // The rest of the sentence is in the line below.
+            let reason = kept.reason.split("; it was to become ").next().unwrap_or_default();
+            format!("{reason}; meant for {}", Location::object(volume, key))
+        }
+        None => kept.reason.clone(),
+    };
+    let since = kept.kept_secs.map(|secs| format!(", kept {}", show_utc(secs)));
+    let since = since.unwrap_or_default();
+    format!("{}  {}\n  {}{since}", shown(&kept.path), show_bytes(kept.bytes), printable(&why))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use mount::{Change, Left, WaitingChange, Working};
+    use mount::{Change, Kept, KeptOrigin, Left, WaitingChange, Working};
 
     use super::page;
+
+    #[test]
+    fn kept_file_has_its_place_and_time() {
+        let mut kept = Kept {
+            name: "x".to_owned(),
+            path: "/state/recovery/x".into(),
+            bytes: 10,
+            reason: "changed; it was to become d/x in s3://b/@http://m:9000".to_owned(),
+            kept_secs: Some(1_795_912_680),
+            origin: Some(KeptOrigin {
+                volume: "s3://b/@http://m:9000".to_owned(),
+                key: "d/x".to_owned(),
+            }),
+        };
+        let of = |kept: &Kept| super::of_kept(kept);
+        let want = "/state/recovery/x  10 B\n  changed; meant for s3://b/d/x (endpoint http://m:9000), \
+                    kept 2026-11-29 00:38 UTC";
+        assert_eq!(of(&kept), want);
+        (kept.origin, kept.kept_secs) = (None, None);
+        let want =
+            "/state/recovery/x  10 B\n  changed; it was to become d/x in s3://b/@http://m:9000";
+        assert_eq!(of(&kept), want);
+    }
 
     #[test]
     fn who_works_comes_first_and_changes_are_told_by_bucket() {

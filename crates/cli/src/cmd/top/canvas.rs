@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::width;
+
 /// How large a terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
@@ -54,8 +56,12 @@ pub(super) enum Palette {
 #[derive(Clone, Debug)]
 pub(super) struct Canvas {
     size: Size,
+    /// Behind a wide character is a [`REST`].
     cells: Vec<(char, Look)>,
 }
+
+/// The second column of a wide character. No text has it: control characters are not drawn.
+const REST: char = '\0';
 
 impl Canvas {
     pub(super) fn new(size: Size) -> Canvas {
@@ -73,10 +79,19 @@ impl Canvas {
         }
         let room = self.size.columns.saturating_sub(column);
         let from = row * self.size.columns + column;
-        for (at, character) in text.chars().take(room).enumerate() {
+        let mut at = 0;
+        for character in text.chars() {
             // A name may hold what would move the terminal's cursor.
             let shown = if character.is_control() { '?' } else { character };
-            self.cells[from + at] = (shown, look);
+            let columns = width::columns_of(shown);
+            if room < at + columns {
+                break;
+            }
+            // A mark that takes no column would need a cell with its letter: it is left out.
+            for rest in 0..columns {
+                self.cells[from + at + rest] = (if rest == 0 { shown } else { REST }, look);
+            }
+            at += columns;
         }
     }
 
@@ -92,7 +107,14 @@ impl Canvas {
     pub(super) fn text(&self) -> String {
         let rows = self.cells.chunks(self.size.columns.max(1));
         let lines: Vec<String> = rows
-            .map(|row| row.iter().map(|cell| cell.0).collect::<String>().trim_end().to_owned())
+            .map(|row| {
+                row.iter()
+                    .map(|cell| cell.0)
+                    .filter(|shown| *shown != REST)
+                    .collect::<String>()
+                    .trim_end()
+                    .to_owned()
+            })
             .collect();
         lines.join("\n")
     }
@@ -108,7 +130,9 @@ impl Canvas {
                     let _ = write!(text, "\x1b[{}m", wanted.codes(palette));
                     look = Some(wanted);
                 }
-                text.push(character);
+                if character != REST {
+                    text.push(character);
+                }
             }
         }
         text + "\x1b[0m"
@@ -131,6 +155,17 @@ mod tests {
             let want = format!("\x1b[1;1H\x1b[0m  abc\x1b[2;1H\x1b[{bad}mx?[2J\x1b[0m");
             assert_eq!(canvas.escapes(palette), want);
         }
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut canvas = Canvas::new(Size { columns: 8, rows: 2 });
+        canvas.put((0, 0), "数据x", Look::Plain);
+        canvas.put((6, 0), "ab", Look::Plain);
+        canvas.put((5, 1), "x数据", Look::Plain);
+        assert_eq!(canvas.text(), "数据x ab\n     x数", "half a character is left out");
+        let escapes = canvas.escapes(Palette::None);
+        assert!(escapes.contains("数据x ab") && !escapes.contains('\0'), "{escapes:?}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::table;
 use super::view::{Tab, View};
 use crate::plain::shown;
 use crate::units::{show_bytes, show_rate, show_time};
+use crate::width;
 
 /// Less room is of no use.
 const COLUMNS_MIN: usize = 40;
@@ -76,7 +77,7 @@ fn head(canvas: &mut Canvas, live: &Live, dir: &Path, view: &View) {
     canvas.tint(0, Look::Bar);
     let paused = if view.is_paused { "paused  " } else { "" };
     let right = format!("  {paused}up {} ", show_time(status.mounted_secs));
-    canvas.put((columns.saturating_sub(right.chars().count()), 0), &right, Look::Bar);
+    canvas.put((columns.saturating_sub(width::columns(&right)), 0), &right, Look::Bar);
 }
 
 /// The health, why, and what is still to be done; returns the next row.

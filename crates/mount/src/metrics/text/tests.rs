@@ -8,6 +8,7 @@ use base::{Counter, Metrics, Timing};
 
 use super::{Dialect, text};
 use crate::health::Health;
+use crate::metrics::process::ProcessFigures;
 use crate::samples::Rates;
 use crate::status::{
     CacheStatus, CostStatus, CredentialsStatus, InFlightStatus, Status, TimesStatus, TuningStatus,
@@ -16,7 +17,7 @@ use crate::status::{
 #[test]
 fn each_family_has_help_type_and_samples_of_its_name() {
     for dialect in [Dialect::Plain, Dialect::Open] {
-        let text = text(&status(), &metrics(), dialect);
+        let text = text(&status(), (&metrics(), &process()), dialect);
         let mut family = String::new();
         for line in text.lines().filter(|line| *line != "# EOF") {
             match line.split(' ').collect::<Vec<_>>().as_slice() {
@@ -35,9 +36,9 @@ fn each_family_has_help_type_and_samples_of_its_name() {
 
 #[test]
 fn the_dialects_name_counters_as_each_wants_it() {
-    let plain = text(&status(), &metrics(), Dialect::Plain);
+    let plain = text(&status(), (&metrics(), &process()), Dialect::Plain);
     assert!(plain.contains("# TYPE quayfs_remote_get_bytes_total counter\n"), "{plain}");
-    let open = text(&status(), &metrics(), Dialect::Open);
+    let open = text(&status(), (&metrics(), &process()), Dialect::Open);
     assert!(open.contains("# TYPE quayfs_remote_get_bytes counter\n"), "{open}");
     assert!(open.contains("# UNIT quayfs_remote_get_bytes bytes\n"), "{open}");
     for text in [plain, open] {
@@ -47,7 +48,7 @@ fn the_dialects_name_counters_as_each_wants_it() {
 
 #[test]
 fn buckets_grow_up_to_the_count() {
-    let text = text(&status(), &metrics(), Dialect::Plain);
+    let text = text(&status(), (&metrics(), &process()), Dialect::Plain);
     let name = "quayfs_request_duration_seconds";
     for line in [
         r#"_bucket{kind="get",le="0.000016"} 0"#,
@@ -63,7 +64,7 @@ fn buckets_grow_up_to_the_count() {
 
 #[test]
 fn calls_in_flight_are_gauges() {
-    let text = text(&status(), &metrics(), Dialect::Plain);
+    let text = text(&status(), (&metrics(), &process()), Dialect::Plain);
     for line in ["oldest_call_seconds 2.5", "calls_in_flight 3", "oldest_request_seconds 0"] {
         assert!(text.contains(&format!("\nquayfs_{line}\n")), "{line} in {text}");
     }
@@ -72,7 +73,7 @@ fn calls_in_flight_are_gauges() {
 #[test]
 fn unknown_cache_has_no_figures() {
     let cache = CacheStatus::unknown(PathBuf::from("/state"), "gone".to_owned());
-    let text = text(&Status { cache, ..status() }, &metrics(), Dialect::Plain);
+    let text = text(&Status { cache, ..status() }, (&metrics(), &process()), Dialect::Plain);
     for name in ["cached_bytes", "disk_free_bytes", "recovery_files"] {
         assert!(!text.contains(&format!("\nquayfs_{name} ")), "{name} in {text}");
     }
@@ -81,7 +82,7 @@ fn unknown_cache_has_no_figures() {
 #[test]
 fn a_label_cannot_break_out() {
     let status = Status { source: "s3://a\"b\\c\nd".into(), ..status() };
-    let text = text(&status, &metrics(), Dialect::Plain);
+    let text = text(&status, (&metrics(), &process()), Dialect::Plain);
     assert!(text.contains(r#"quayfs_info{source="s3://a\"b\\c\nd"} 1"#), "{text}");
 }
 
@@ -90,7 +91,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/grafana/quayfs.json");
     let board: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let text = text(&status(), &metrics(), Dialect::Plain);
+    let text = text(&status(), (&metrics(), &process()), Dialect::Plain);
     let told: BTreeSet<&str> = text
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -125,6 +126,41 @@ fn expressions(value: &serde_json::Value, names: &mut BTreeSet<String>) {
         | serde_json::Value::Number(_)
         | serde_json::Value::String(_) => {}
     }
+}
+
+/// The names of ours in the alert rules.
+fn alerted() -> BTreeSet<String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/prometheus/quayfs.rules.yml");
+    let rules = std::fs::read_to_string(path).unwrap();
+    let expressions = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    let words =
+        expressions.flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with("quayfs_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn alert_rules_ask_for_metrics_that_exist() {
+    let text = text(&status(), (&metrics(), &process()), Dialect::Plain);
+    let asked = alerted();
+    assert!(10 < asked.len(), "{asked:?}");
+    // That of all mounts of a host is in the page of these only.
+    for name in asked.iter().filter(|name| *name != "quayfs_up") {
+        assert!(text.contains(&format!("\n# HELP {name} ")), "{name} in {text}");
+    }
+}
+
+#[test]
+fn build_and_process_are_described() {
+    let text = text(&status(), (&metrics(), &process()), Dialect::Plain);
+    let build = format!("\nquayfs_build_info{{version=\"{}\"}} 1\n", crate::version::VERSION);
+    let text = format!("\n{text}");
+    for line in [&build, "\nprocess_cpu_seconds_total 1.5\n", "\nprocess_open_fds 7\n"] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+fn process() -> ProcessFigures {
+    ProcessFigures { cpu_secs: 1.5, open_files: 7, ..ProcessFigures::default() }
 }
 
 fn metrics() -> Metrics {

@@ -298,7 +298,7 @@ impl Shared {
                 book.learn_shard(at, Sheet::new(Some(version), items, as_of))
             }
             Found::New(version, Text::Split { .. } | Text::Unknown) => {
-                tracing::warn!(%key, "a part of a folder's attributes cannot be read: it is left alone");
+                tracing::warn!(%key, "ignoring a part of an attribute object: damaged, or of a newer version");
                 book.learn_shard(at, Sheet::foreign(version, as_of))
             }
         })
@@ -312,7 +312,12 @@ impl Shared {
             // It may not be read, or is absurdly large: names are shown without it. Whose credentials are
             // refused learns nothing of what is there.
             Err(error) if error.kind == RemoteErrorKind::Unsupported || error.is_refusal() => {
-                tracing::warn!(%error, "a folder is shown without its attributes");
+                let why = if error.is_refusal() {
+                    "access denied"
+                } else {
+                    "too large, or the store cannot return it"
+                };
+                tracing::warn!(%key, %error, "ignoring an attribute object: {why}");
                 Ok(Found::Hidden)
             }
             Err(error) => Err(error),
@@ -322,6 +327,6 @@ impl Shared {
 
 fn warn_of_bad_lines(key: &Key, bad: usize) {
     if 0 < bad {
-        tracing::warn!(%key, lines = bad, "lines that make no sense are left out");
+        tracing::warn!(%key, lines = bad, "ignored malformed lines of an attribute object");
     }
 }
