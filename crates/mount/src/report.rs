@@ -19,8 +19,8 @@ use crate::prices::Prices;
 use crate::refusals;
 use crate::samples::Samples;
 use crate::status::{
-    CacheStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus, TuningStatus,
-    UploadState, UploadStatus,
+    CacheStatus, CallStatus, CostStatus, CredentialsStatus, HotFile, Live, Status, TimesStatus,
+    TuningStatus, UploadState, UploadStatus,
 };
 use crate::volumes::Volumes;
 
@@ -65,11 +65,7 @@ impl Report {
         let in_flight = in_flight::report(&self.calls, &self.volumes, now);
         let refusals = refusals::all(&self.volumes).await;
         let refusals: Vec<String> = refusals.into_iter().map(|refused| refused.text).collect();
-        // Calls that wait for a limit are none of an unwell store.
-        let is_limited =
-            self.common.upload_bandwidth.holds_up() || self.common.download_bandwidth.holds_up();
-        let waiting = (!is_limited).then(|| overdue::calls(&in_flight.calls)).flatten();
-        let overdue: Vec<String> = waiting.into_iter().chain(self.silences(now)).collect();
+        let overdue = self.overdue(&in_flight.calls, now);
         let last_error = self.last_error(now);
         let cache_error = cache.error.as_ref().map(|why| (&*cache.dir, &**why));
         let facts = Facts {
@@ -138,6 +134,15 @@ impl Report {
         });
         let (hot, history) = (hot.collect(), self.samples.history());
         Ok(Live { status: self.status().await?, history, hot })
+    }
+
+    /// Calls and stores that wait for too long.
+    fn overdue(&self, calls: &[CallStatus], now: Duration) -> Vec<String> {
+        // Calls that wait for a limit are none of an unwell store.
+        let is_limited =
+            self.common.upload_bandwidth.holds_up() || self.common.download_bandwidth.holds_up();
+        let waiting = if is_limited { None } else { overdue::calls(calls) };
+        waiting.into_iter().chain(self.silences(now)).collect()
     }
 
     /// The stores that say nothing.
