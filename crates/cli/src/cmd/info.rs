@@ -106,11 +106,11 @@ mod tests {
             pending_files: 1,
             handles: 2,
         };
-        let want = "/mnt/a: file, 2.0 KiB\n  \
+        let want = "/mnt/a: file, 2 KiB\n  \
               url         s3://b/a\n  \
               version     \"e\"\n  \
               class       STANDARD\n  \
-              cached      1.0 KiB\n  \
+              cached      1 KiB\n  \
               pinned      yes\n  \
               upload      failed, will be tried again: denied\n  \
               open        2 handles: cat (7)";
