@@ -19,7 +19,7 @@
 //! What is told until somebody has heard it, the news of a drain, is heard when who asked ends the connection and has read
 //! all of it.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as ClientStream;
@@ -125,6 +125,9 @@ const QUESTION_BYTES_MAX: usize = 64 << 10;
 
 /// How often a drain says how far it is.
 const DRAIN_REPORT_DELAY: Duration = Duration::from_secs(1);
+
+/// Longest line of an answer: another user may listen at the socket of a mount of their own.
+const LINE_BYTES_MAX: u64 = 16 << 20;
 
 /// How long a daemon may take to answer what it knows, on a machine that is busy.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
@@ -363,7 +366,8 @@ impl Asked {
             }
             error
         };
-        if self.lines.read_line(&mut line).map_err(late)? == 0 {
+        // Whoever listens there may send anything.
+        if (&mut self.lines).take(LINE_BYTES_MAX).read_line(&mut line).map_err(late)? == 0 {
             return Ok(None);
         }
         let answer = serde_json::from_str(&line);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ByteRange, Clock, Errno, FileKind, Ino, Name, NameError, Timestamp};
+use base::{ByteRange, Clock, Errno, FileKind, HandleId, Ino, Name, NameError, Timestamp};
 use fuse::{Access, Answer, Caller, DirEntry, OpenReply, Reply, Request, Service, SetTime, Statfs};
 use namespace::{NewNode, Owner, RenameMode, SetAttr, SetId, Special, XattrMode};
 use tokio::runtime::Handle;
@@ -264,7 +264,7 @@ impl Dispatch {
         }
         if let Some(written) = self.vfs.try_write(to, data, mode) {
             if let (Ok(written), false) = (&written, self.vfs.has_room()) {
-                return self.when_there_is_room(caller, *written);
+                return self.when_there_is_room(caller, (fh, mode), *written);
             }
             return Answer::Now(written.map(Reply::Written).map_err(|error| told(&error)));
         }
@@ -274,11 +274,16 @@ impl Dispatch {
 
     /// The answer to a write that is done, when there is room for more. Who is killed meanwhile does not
     /// wait: the bytes are written, and no request says that their writer ends.
-    fn when_there_is_room(&self, caller: Caller, written: u32) -> Answer {
+    fn when_there_is_room(
+        &self,
+        caller: Caller,
+        (fh, mode): (HandleId, WriteMode),
+        written: u32,
+    ) -> Answer {
         let (vfs, clock) = (Arc::clone(&self.vfs), Arc::clone(&self.clock));
         answer(&self.runtime, async move {
             tokio::select! {
-                () = vfs.wait_for_room() => {}
+                () = vfs.wait_for_room_after(fh, mode) => {}
                 () = killed(clock.as_ref(), caller.pid) => {}
             }
             Ok(Reply::Written(written))

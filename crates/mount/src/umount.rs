@@ -89,7 +89,7 @@ const SOCKET_DELAY: Duration = Duration::from_millis(200);
 const DEATH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a daemon may take to say what it has to do, for a user who does not want to wait.
-const FORCED_ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+const FORCED_ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Unmounts `dir` and returns when its daemon has ended.
 pub fn umount(dir: &Path, how: Detach, mut tell: impl FnMut(Progress)) -> Result<(), Error> {

@@ -20,6 +20,10 @@ pub(crate) const RUNS_MAX: usize = 1000;
 /// The start of the line with the note of the staged file.
 const RESTORE: &str = "restore: ";
 
+/// The start of the line before runs of which some may be zeros of the file itself.
+pub(crate) const UNSURE: &str =
+    "these bytes are not on this machine, and are zeros here; the bucket has them";
+
 /// The start of the line that ends a list of runs that is not whole.
 const AND_MORE: &str = "and more from ";
 
@@ -34,7 +38,8 @@ pub(crate) struct KeptNote {
     pub(crate) kept_secs: Option<i64>,
     /// The note of the staged file.
     pub(crate) origin: Option<Vec<u8>>,
-    /// Runs of bytes that are zeros here; `None` if the note does not list them all.
+    /// Runs of bytes that are missing, and are zeros here; `None` if the note does not list them all, or lists zeros of
+    /// the file among them.
     pub(crate) missing: Option<Vec<ByteRange>>,
 }
 
@@ -75,7 +80,7 @@ pub(crate) fn parse(text: &str) -> KeptNote {
             note.kept_secs = rest.split(' ').next().and_then(|secs| secs.parse().ok());
         } else if let Some(rest) = line.strip_prefix(RESTORE) {
             note.origin = decode(rest);
-        } else if line.starts_with(AND_MORE) {
+        } else if line.starts_with(AND_MORE) || line.starts_with(UNSURE) {
             note.missing = None;
         } else if let (Some(run), Some(runs)) = (run(line), &mut note.missing) {
             runs.push(run);

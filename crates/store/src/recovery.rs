@@ -71,9 +71,12 @@ pub(crate) fn keep(staged: &Staged, keeping: Keeping<'_>) -> Result<PathBuf> {
         let file = &guard.body().file;
         let empty = empty_runs(file).map_err(|error| staged.io("recover", error))?;
         if !empty.is_empty() {
-            let told =
-                "these bytes are not on this machine, and are zeros here; the bucket has them";
-            text.extend([told, ", as far as it reaches, in the object ", object, ":\n"]);
+            text.extend([
+                kept_note::UNSURE,
+                ", as far as it reaches, in the object ",
+                object,
+                ":\n",
+            ]);
             kept_note::list(&mut text, &empty);
         }
     }
@@ -150,6 +153,8 @@ fn reserve(ground: &Ground, name: &str, note: &str) -> Result<PathBuf> {
             file => {
                 let file = file.map_err(io)?;
                 ground.disk.write(&file, note.as_bytes(), 0).map_err(io)?;
+                // Before the bytes get their name there: by a part of it they would be put back wrongly.
+                ground.disk.sync(&file).map_err(io)?;
                 return Ok(path);
             }
         }

@@ -88,7 +88,7 @@ impl Vfs {
         }
         let look = |cache: &mut PageCache| (cache.is_stale(), cache.drops());
         let Some((is_stale, drops)) = self.inodes.with_page_cache(file.ino(), look) else { return };
-        let unsettled = handle.unsettled.lock().settle(drops);
+        let unsettled = handle.unsettled.lock().settle(drops, lock);
         if is_stale {
             self.drop_pages(file, PageRange::All, lock).await;
         } else if let Some(written) = unsettled {

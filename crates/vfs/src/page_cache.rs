@@ -197,11 +197,15 @@ impl Unsettled {
             .map_or(Some(range), |all| ByteRange::new(all.start().min(start), all.end().max(end)));
     }
 
-    /// Returns the bytes whose pages may be old. All writes so far are answered.
-    pub(crate) fn settle(&mut self, drops: Drops) -> Option<ByteRange> {
-        let written = self.written.take();
-        let was = std::mem::replace(&mut self.drops, drops);
-        written.filter(|_| was != drops || drops.begun != drops.ended)
+    /// Returns the bytes whose pages may be old. They are forgotten only under the lock of the inode: without it another
+    /// thread may be in the middle of a write, beside a drop that is still to come.
+    pub(crate) fn settle(&mut self, drops: Drops, lock: InodeLock) -> Option<ByteRange> {
+        let is_beside = self.drops != drops || drops.begun != drops.ended;
+        let unsettled = self.written.filter(|_| is_beside);
+        if lock == InodeLock::Held {
+            *self = Unsettled::new(drops);
+        }
+        unsettled
     }
 }
 
@@ -287,15 +291,28 @@ mod tests {
         let mut cache = PageCache::default();
         let mut open = Unsettled::new(cache.drops());
         open.wrote(range(0, 10));
-        assert_eq!(open.settle(cache.drops()), None, "no drop");
+        let held = InodeLock::Held;
+        assert_eq!(open.settle(cache.drops(), held), None, "no drop");
         drop_all(&mut cache);
-        assert_eq!(open.settle(cache.drops()), None, "no write since");
+        assert_eq!(open.settle(cache.drops(), held), None, "no write since");
         open.wrote(range(5, 10));
         drop_all(&mut cache);
         open.wrote(range(20, 30));
-        assert_eq!(open.settle(cache.drops()), Some(range(5, 30)));
+        assert_eq!(open.settle(cache.drops(), held), Some(range(5, 30)));
         open.wrote(range(5, 10));
-        assert_eq!(open.settle(cache.drops()), None);
+        assert_eq!(open.settle(cache.drops(), held), None);
+    }
+
+    #[test]
+    fn write_stays_unsettled_when_a_duplicate_is_closed() {
+        let range = ByteRange::new(0, 10).unwrap();
+        let mut cache = PageCache::default();
+        let mut open = Unsettled::new(cache.drops());
+        open.wrote(range);
+        assert_eq!(open.settle(cache.drops(), InodeLock::Free), None);
+        drop_all(&mut cache);
+        assert_eq!(open.settle(cache.drops(), InodeLock::Free), Some(range));
+        assert_eq!(open.settle(cache.drops(), InodeLock::Free), Some(range), "the last close");
     }
 
     #[test]
@@ -304,7 +321,7 @@ mod tests {
         let begun = cache.begin_drop(InodeLock::Free);
         let mut open = Unsettled::new(cache.drops());
         open.wrote(ByteRange::new(0, 10).unwrap());
-        assert!(open.settle(cache.drops()).is_some());
+        assert!(open.settle(cache.drops(), InodeLock::Held).is_some());
         cache.end_drop(begun, Dropped::All);
     }
 
@@ -315,6 +332,6 @@ mod tests {
         open.wrote(ByteRange::new(0, 10).unwrap());
         let begun = cache.begin_drop(InodeLock::Held);
         cache.end_drop(begun, Dropped::All);
-        assert_eq!(open.settle(cache.drops()), None);
+        assert_eq!(open.settle(cache.drops(), InodeLock::Free), None);
     }
 }

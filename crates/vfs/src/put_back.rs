@@ -33,8 +33,8 @@ pub enum NotPutBack {
     /// Bytes are missing that are nowhere.
     #[error("{0} bytes of it were never on this machine, and the version that had them is gone")]
     Incomplete(u64),
-    /// The note lists some of the missing bytes only.
-    #[error("too many parts of it were never on this machine")]
+    /// The note lists some of the missing bytes only, or zeros of the file among them.
+    #[error("which of its bytes were never on this machine is not known")]
     Fragmented,
     /// Anything else.
     #[error(transparent)]

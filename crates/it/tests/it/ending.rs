@@ -295,7 +295,7 @@ fn a_forced_unmount_that_fails_leaves_uploads_as_they_were() {
 fn user_of_this_test() -> (&'static str, fs::File) {
     let known = fs::read_to_string("/etc/passwd").unwrap();
     let is_known = |name: &&str| known.lines().any(|line| line.starts_with(&format!("{name}:")));
-    let free = ["news", "uucp", "lp", "mail", "proxy", "backup", "list", "irc", "games"]
+    let free = ["uucp", "lp", "mail", "proxy", "backup", "list", "irc", "games"]
         .into_iter()
         .filter(is_known)
         .find_map(|name| {

@@ -45,7 +45,7 @@ impl Merged {
                         let _ = writeln!(head, "{line}");
                     }
                 }
-                (Some(_), Some(_), _) => {
+                (Some(_), Some(_), _) if !has_mount_label(line) => {
                     let Some(family) = at else { continue };
                     let samples = &mut self.families[family].samples;
                     let _ = writeln!(samples, "{}", labelled(line, &mount));
@@ -80,6 +80,12 @@ impl Merged {
     }
 }
 
+/// Whether a sample has the label that is added here: a page is what a daemon says, and a label that is there twice makes
+/// the whole answer invalid.
+fn has_mount_label(sample: &str) -> bool {
+    sample.contains("{mount=") || sample.contains(",mount=")
+}
+
 /// A sample with one more label, the first.
 fn labelled(sample: &str, label: &str) -> String {
     let end = sample.find(['{', ' ']).unwrap_or(sample.len());
@@ -112,6 +118,17 @@ mod tests {
                     quayfs_b_total{mount=\"/t\\\"wo\",kind=\"x y\"} 2\n# EOF\n";
         assert_eq!(merged.page(Dialect::Open), want);
         assert!(!merged.page(Dialect::Plain).contains("EOF"));
+    }
+
+    #[test]
+    fn sample_with_the_label_of_another_mount_is_left_out() {
+        let mut merged = Merged::default();
+        let head = "# HELP quayfs_a A.\n# TYPE quayfs_a gauge\n";
+        merged.add(
+            "/one",
+            &format!("{head}quayfs_a{{mount=\"/two\"}} 1\nquayfs_a{{b=\"\",mount=\"/two\"}} 1\n"),
+        );
+        assert_eq!(merged.page(Dialect::Plain), head);
     }
 
     #[test]

@@ -122,6 +122,8 @@ impl Shared {
         of: RecordId,
         cargo: &mut Cargo,
     ) -> Result<RecordId> {
+        // Attributes that changed since the listing may become an object that it lacks.
+        let objects = if self.attributes_wait(&route.from) { Objects::Listed } else { objects };
         self.attributes_settled(&route.from).await?;
         let copied = self.copy_all((route, objects), of, Destination::Free, cargo).await;
         copied.map_err(|error| Error::remote(OP, error))?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::{ByteRange, Errno};
+use base::{ByteRange, Errno, HandleId};
 use namespace::SetAttr;
 use store::Outcome;
 
@@ -104,6 +104,15 @@ impl Vfs {
             }
         }
         Err(Error::Call(Errno::ENOSPC))
+    }
+
+    /// Waits for room for more, after a write through `handle` that is not answered yet.
+    pub async fn wait_for_room_after(self: &Arc<Self>, handle: HandleId, mode: WriteMode) {
+        let handle = self.handles.file(handle).ok();
+        let buffered = handle.as_ref().filter(|_| mode == WriteMode::Buffered);
+        // The kernel holds pages until the answer.
+        let _pages = buffered.map(|handle| handle.file.page_locks.hold());
+        self.wait_for_room().await;
     }
 
     /// Makes sure that writes have a staged file to go to, and that the names know of them: from

@@ -150,7 +150,7 @@ const DETACHED_PATIENCE: Duration = Duration::from_mins(1);
 fn detach(dir: &Path, signals: &mut Signals) {
     let dir = dir.to_owned();
     let detached =
-        signals.meanwhile(move || mount::umount(&dir, Detach::Lazy(DETACHED_PATIENCE), teller()));
+        signals.meanwhile(move || mount::umount(&dir, Detach::Force(DETACHED_PATIENCE), teller()));
     if let Some(Err(error)) = detached {
         complain(&error.to_string());
     }

@@ -30,6 +30,15 @@ impl Shared {
         written.into_iter().collect()
     }
 
+    /// Whether attributes of a folder below `prefix` are still to be written.
+    pub(in crate::bucket) fn attributes_wait(&self, prefix: &Key) -> bool {
+        let state = self.state();
+        let Some(books) = &state.tree.books else { return false };
+        let book_waits =
+            |folder: &Key| books.get(folder).is_some_and(|book| !book.pending.is_empty());
+        books.below(prefix).iter().any(book_waits)
+    }
+
     async fn settle_folder(&self, folder: &Key) -> Result<()> {
         match self.write_held(folder).await {
             // What is not ours to write is copied as it is.
