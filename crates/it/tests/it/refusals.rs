@@ -434,8 +434,8 @@ fn flags_that_make_no_sense() {
         (["--part-size", "1"], "from 5MiB to 5GiB"),
         (["--deadline", "0s"], "from 1s to 24h"),
         (["--log-level", "loud"], "invalid value 'loud' for '--log-level <LEVEL>'"),
-        (["-o", "log_level=quayfs_vfs=loud"], "log-level: quayfs_vfs=loud: not a level"),
-        (["-o", "memory_limit=1"], "memory-limit: 1: must be from 16MiB to 1TiB"),
+        (["-o", "log_level=quayfs_vfs=loud"], "option log_level=quayfs_vfs=loud: not a level"),
+        (["-o", "memory_limit=1"], "option memory_limit=1: must be from 16MiB to 1TiB"),
     ] {
         let bucket = MinIo::shared().bucket();
         let finished = Plan::of(&bucket).flags(flags).attempt().refused();

@@ -91,7 +91,7 @@ fn a_line_that_is_wrong_says_so_and_mount_fails_as_it_does() {
     assert!(said.stderr.contains(word), "{}", said.report());
     let said = mount("uid=me");
     assert_eq!(said.status.code(), Some(32), "{}", said.report());
-    assert!(said.stderr.contains("uid: me: no such user"), "{}", said.report());
+    assert!(said.stderr.contains("option uid=me: no such user"), "{}", said.report());
 }
 
 #[test]
