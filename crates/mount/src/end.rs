@@ -155,18 +155,18 @@ async fn upload(
     }
 }
 
-/// What follows after all uploads were tried.
+/// Decision about the rest after all uploads were tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     /// The end: no more tries are wanted, or none helps.
     End,
     /// The end, since no process waits and the store took nothing for too long.
     GiveUp,
-    /// One more try of each.
+    /// Another try of each upload.
     TryAgain,
 }
 
-/// What follows if the store took nothing while it `lasts`.
+/// Decides what follows if the store took nothing while the end `lasts`.
 fn verdict(is_last: bool, attendance: Attendance, lasts: Duration) -> Verdict {
     match attendance {
         _ if is_last => Verdict::End,

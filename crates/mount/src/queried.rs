@@ -26,6 +26,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Requests to stores at a time that questions cause.
 const STORE_REQUESTS_MAX: usize = 8;
 
+/// Error of a store for a user that may not see its words.
+const NO_DETAILS: &str = "the store does not give the details of this object";
+
 /// Bytes of reasons in one answer: JSON may spell each byte in six.
 const REASON_BYTES_MAX: usize = 10 << 10;
 
@@ -170,7 +173,11 @@ impl Answers {
                 encryption: details.encryption,
                 ..info
             },
-            Some(Err(reason)) => Info { store_error: Some(reason), ..info },
+            // The store's words may name accounts and keys.
+            Some(Err(reason)) => {
+                let reason = if sees_reasons { reason } else { NO_DETAILS.to_owned() };
+                Info { store_error: Some(reason), ..info }
+            }
         })
     }
 

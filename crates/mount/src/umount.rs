@@ -38,14 +38,14 @@ pub enum Progress {
     },
     /// So much is not in the bucket, and the mount goes all the same.
     Left {
-        /// What its daemon has still to do.
+        /// Work that its daemon has left.
         left: Working,
         /// Why some of it failed at the last try.
         reasons: Vec<String>,
     },
     /// So much is not in the bucket yet; the mount goes, and its daemon uploads on.
     Behind {
-        /// What its daemon has still to do.
+        /// Work that its daemon has left.
         left: Working,
     },
     /// Attributes could not be brought into the bucket; they are in the journal.

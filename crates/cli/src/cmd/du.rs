@@ -15,7 +15,7 @@ use crate::say;
 use crate::settings::{self, Flags, ReachSettings, Sources};
 use crate::units::show_bytes;
 
-/// What to sum up.
+/// The folder to sum up.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     quayfs du s3://my-bucket\n  \

@@ -16,7 +16,7 @@ use crate::settings::{self, Flags, ReachSettings, Sources};
 use crate::units::show_utc;
 use crate::{say, say_more};
 
-/// What to list.
+/// The folder or the object to list.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
     quayfs ls s3://my-bucket/some/folder\n  \
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was printed so far.
+/// Progress of the output.
 struct Lines {
     json: bool,
     count: u64,

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::{complain, say};
 
-/// Where metrics go.
+/// Addresses of the exporter.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quayfs metrics                               print them once\n  \

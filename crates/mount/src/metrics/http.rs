@@ -37,7 +37,7 @@ enum Asked {
     Refused(&'static str),
 }
 
-/// What is served.
+/// Source of the page.
 #[async_trait]
 pub(crate) trait Paged: Send + Sync + 'static {
     /// The clock of all limits.

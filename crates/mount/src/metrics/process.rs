@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-/// What the kernel counts of a process.
+/// Figures of a process, as the kernel counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessFigures {
     pub(crate) cpu_secs: f64,
