@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::notice::Notice;
 use crate::signals::{Requests, Wanted};
+use crate::waiting;
 use crate::writes::Company;
 
 /// How often the caller is told how many files are left.
@@ -57,8 +58,13 @@ pub(crate) async fn prepare(
     }
 }
 
-/// An end with `files` left over.
+/// An end with `files` left over. Before their uploads begin none is counted yet: then those in the state folder are.
 fn ended(config: &Config, files: u64) -> Result<Prepared, Error> {
+    let files = if files == 0 {
+        waiting::left(&config.state_dir, Some(config))?.waiting.len() as u64
+    } else {
+        files
+    };
     tracing::info!(files, "asked to end before the mount answered");
     if files == 0 {
         return Ok(Prepared::Ended);

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::{MinIo, Plan, run, write_new};
+use testkit::{MinIo, Plan, run, wait, write_new};
 
 use crate::SOON;
 
@@ -49,4 +49,29 @@ fn uploads_left_over_are_told_and_an_end_is_orderly() {
     let next = Plan::of(&bucket).state_in(ended.state()).mount();
     assert!(["one", "two"].iter().all(|name| bucket.get(name).is_some_and(|got| got == bytes)));
     next.umount();
+}
+
+#[test]
+fn end_before_the_store_answers_tells_of_files_left_over() {
+    let minio = MinIo::start();
+    let bucket = minio.bucket();
+    let mount = Plan::of(&bucket).flags(["--commit", "async", "--upload-delay", "1h"]).mount();
+    write_new(&mount.join("one"), b"bytes").unwrap();
+    mount.kill();
+    let plan = mount.abandon();
+    minio.freeze();
+    let (mut child, mount) = plan.flags(["--foreground"]).in_foreground();
+    let status = format!("/proc/{}/status", child.id());
+    let handles_term = || {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(caught, 16).unwrap() & 1 << 14 != 0
+    };
+    wait::until("signals to be handled", WITHIN, handles_term);
+    run(Command::new("kill").args(["-TERM", &child.id().to_string()]), WITHIN).ok();
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.code(), Some(NOT_UPLOADED), "{}", mount.plan().last_log());
+    minio.thaw();
+    mount.try_umount().ok();
+    mount.abandon();
 }
